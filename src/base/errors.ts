@@ -47,14 +47,8 @@ export class TransientError extends ConnectorError {
   readonly failureType = "transient_error";
 }
 
-/** The key was limited for longer than a run waits. */
-export class LimitedError extends TransientError {}
-
 /** No connection to the service has worked in this run, and no other request will work. */
 export class UnreachableError extends TransientError {}
-
-/** An answer is not of the interface's form. */
-export class FormError extends TransientError {}
 
 /** The service contradicts itself or its interface, so the connector cannot verify the result. */
 export class DataError extends ConnectorError {
@@ -65,9 +59,6 @@ export class DataError extends ConnectorError {
 export class BodyError extends ConnectorError {
   readonly failureType = "transient_error";
 }
-
-/** An export in which nothing new came for too long while rows were wanted. */
-export class SilenceError extends BodyError {}
 
 /** The check sum of a body is wrong: rows that were passed on may not be those that the service sent. */
 export class ScrambledError extends BodyError {}

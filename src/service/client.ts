@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
-import { ConnectorError, FormError, LimitedError, TransientError, UnreachableError } from "../base/errors.ts";
+import { ConnectorError, TransientError, UnreachableError } from "../base/errors.ts";
 import { tryParseJson } from "../base/json.ts";
 import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
@@ -32,8 +32,6 @@ const MAX_BACKOFF_MS = 30_000;
 const UNSAID_RETRY_AFTER_MS = 10_000;
 /** A request that has waited this long for its rate limit in all gives up. */
 const MAX_LIMITED_MS = 1_800_000;
-/** Errors say what they have to say in this many bytes. */
-const ERROR_BODY_BYTES = 65_536;
 /** No answer but an export and the result of a job is longer than this, decompressed. */
 const ANSWER_BYTES = 33_554_432;
 /** The result of a look-up has all contacts of a company, and is paid for: it is read up to this length. */
@@ -107,13 +105,15 @@ type Asking<Result> = {
   readonly once?: boolean;
 };
 
-type Tried<Result> =
-  | { readonly kind: "done"; readonly result: Result }
-  | { readonly kind: "limited" | "failed"; readonly error: ConnectorError; readonly waitMs: number };
+type Failed = {
+  readonly kind: "limited" | "failed";
+  readonly error: ConnectorError;
+  readonly waitMs: number;
+};
 
-const isOk = (status: number): boolean => status === 200;
-/** An export without rows may have no content; counts say whether there should be any. */
-const isExported = (status: number): boolean => status === 200 || status === 204;
+type Tried<Result> = { readonly kind: "done"; readonly result: Result } | Failed;
+
+const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 /** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
 export class Client {
@@ -169,17 +169,16 @@ export class Client {
       const body = await readBody(what, response, ANSWER_BYTES, this.usage);
       const value = toJson(body);
       if (value === undefined) {
-        throw new FormError(
-          `Cannot ${what} at ${this.#place.host}: the answer is not JSON. ` +
-            `If it stays so, check ${this.#place.settings.url}: it may point to a web page`,
-          { reason: "the answer is not JSON" },
-        );
+        const { host, settings } = this.#place;
+        const reason = "the answer is not JSON";
+        const remedy = `If it stays so, check ${settings.url}: it may point to a web page`;
+        throw new TransientError(`Cannot ${what} at ${host}: ${reason}. ${remedy}`, { reason });
       }
       const code = envelopeCode(value);
       if (code !== undefined) throw this.refusal(what, 200, code);
       return { value: parse(value, body), asked, answered };
     };
-    return this.#retry({ what, path, query, accepts: isOk, read, once });
+    return this.#retry({ what, path, query, accepts: (status) => status === 200, read, once });
   }
 
   /**
@@ -218,20 +217,22 @@ export class Client {
       what,
       path,
       query,
-      accepts: isExported,
+      // An export without rows may have no content; counts say whether there should be any.
+      accepts: (status) => status === 200 || status === 204,
       isExport: true,
       once,
-      read: async ({ body, headers }) => {
-        const { usage } = this;
-        return { body, gzipped: isGzipped(what, headers), idleMs: this.#options.idleTimeoutMs, usage };
-      },
+      read: async ({ body, headers }) => ({
+        ...{ body, gzipped: isGzipped(what, headers) },
+        ...{ idleMs: this.#options.idleTimeoutMs, usage: this.usage },
+      }),
     });
   }
 
-  /** Resolves when a POST may start. Rejects at once when the run is to end. */
+  /** Resolves when a request may start. Rejects at once when the run is to end. */
   async requestSlot(): Promise<void> {
-    this.#options.signal.throwIfAborted();
-    await this.#takeTurn();
+    const { limiter, signal } = this.#options;
+    signal.throwIfAborted();
+    await this.#wait(() => limiter.take(signal));
   }
 
   /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
@@ -239,43 +240,33 @@ export class Client {
     const deadline = this.#startDeadline(POST_GRACE_MS);
     try {
       return await this.#posted(what, await this.#send(path, {}, deadline.signal, JSON.stringify(json)));
-    } catch (error) {
-      const cause = deadline.reason ?? error;
-      if (isBug(cause)) throw cause;
-      return {
-        kind: wasNeverSent(cause) ? "unsent" : "unanswered",
-        error: cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause),
-      };
+    } catch (thrown) {
+      const error = this.#failure(what, deadline.reason ?? thrown);
+      return { kind: wasNeverSent(error) ? "unsent" : "unanswered", error };
     } finally {
       deadline.close();
     }
   }
 
   /** Waits before the n-th retry: exponentially longer, with full jitter. */
-  async backOff(failures: number, atLeastMs = 0): Promise<void> {
-    await this.#pause(this.#pauseMs(failures, atLeastMs));
+  async backOff(failures: number): Promise<void> {
+    await this.#pause(this.#pauseMs(failures));
   }
 
   async #posted(what: string, response: Response): Promise<Posted> {
-    const { status, headers, body, answered } = response;
-    if (status === 429) {
-      const error = await this.#errorOf(what, response);
-      // No wait outlasts a quota that is used up.
-      if (!OUT_OF_CREDITS.has(error.code ?? ""))
-        this.#limit(retryAfterMs(headers["retry-after"], answered, UNSAID_RETRY_AFTER_MS));
-      return { kind: "limited", error };
-    }
-    if (status >= 300 && status < 400) {
-      body.destroy();
-      const kind = isPlainRedirect(status) ? "unsent" : "unanswered";
-      return { kind, error: redirectError(what, this.#place, status, headers["location"]) };
+    const { status } = response;
+    if (status === 429 || isRedirect(status)) {
+      const { kind, error, waitMs } = await this.#refused(what, response);
+      if (kind === "limited") this.#limit(waitMs);
+      if (status === 429) return { kind: "limited", error };
+      return { kind: isPlainRedirect(status) ? "unsent" : "unanswered", error };
     }
     const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
-    const value = toJson(text);
+    const json = toJson(text);
     return {
       kind: "answered",
       status,
-      value: value === undefined ? text?.toString() : value,
+      value: json === undefined ? text?.toString() : json,
       answered: this.now(),
     };
   }
@@ -287,7 +278,8 @@ export class Client {
       if (outcome.kind === "done") return outcome.result;
       if (outcome.kind === "limited") {
         limitedMs += outcome.waitMs;
-        if (limitedMs > MAX_LIMITED_MS) throw new LimitedError(outcome.error.message, outcome.error);
+        if (limitedMs > MAX_LIMITED_MS)
+          throw new TransientError(outcome.error.message, { cause: outcome.error, scope: "run" });
         this.#limit(outcome.waitMs);
         continue;
       }
@@ -298,7 +290,7 @@ export class Client {
       if (!(error instanceof TransientError)) throw error;
       if (asking.once === true && waitMs === 0 && !wasNeverSent(error)) throw error;
       if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
-      const pauseMs = this.#pauseMs(failures, waitMs);
+      const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
       const what = `${asking.what} at ${this.#place.host}`;
       const progress = { attempt: failures + 1, attempts: tries, waitMs: pauseMs };
       this.#options.notify({ kind: "retrying", what, reason: error.reason ?? error.message, ...progress });
@@ -309,12 +301,12 @@ export class Client {
 
   async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
     const { what, path, query, accepts, read, isExport = false } = asking;
-    await this.#takeTurn();
+    await this.requestSlot();
     const deadline = this.#startDeadline();
     let isHandedOn = false;
     try {
       const response = await this.#send(path, query, deadline.signal);
-      if (!accepts(response.status)) return this.#refused(response, await this.#errorOf(what, response));
+      if (!accepts(response.status)) return await this.#refused(what, response);
       const result = await read(response);
       isHandedOn = isExport;
       if (isExport) {
@@ -324,22 +316,24 @@ export class Client {
       return { kind: "done", result };
     } catch (error) {
       this.#options.signal.throwIfAborted();
-      const cause = deadline.reason ?? error;
-      if (isBug(cause)) throw cause;
-      const known = cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
-      return { kind: "failed", error: known, waitMs: 0 };
+      return { kind: "failed", error: this.#failure(what, deadline.reason ?? error), waitMs: 0 };
     } finally {
       if (!isHandedOn) deadline.close();
     }
   }
 
-  /** A quota that is used up may come as 429 too, and no wait of ours outlasts it. */
-  #refused({ status, headers, answered }: Response, error: ConnectorError): Tried<never> {
+  async #refused(what: string, response: Response): Promise<Failed> {
+    const { status, headers, answered } = response;
+    const error = await this.#errorOf(what, response);
     const header = headers["retry-after"];
-    if (status === 429 && !OUT_OF_CREDITS.has(error.code ?? "")) {
-      return { kind: "limited", error, waitMs: retryAfterMs(header, answered, UNSAID_RETRY_AFTER_MS) };
-    }
-    return { kind: "failed", error, waitMs: header === undefined ? 0 : retryAfterMs(header, answered, 0) };
+    // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
+    const kind = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "") ? "limited" : "failed";
+    if (kind === "failed" && header === undefined) return { kind, error, waitMs: 0 };
+    return {
+      kind,
+      error,
+      waitMs: retryAfterMs(header, answered, kind === "limited" ? UNSAID_RETRY_AFTER_MS : 0),
+    };
   }
 
   async #send(path: string, query: Query, signal: AbortSignal, json?: string): Promise<Response> {
@@ -375,23 +369,24 @@ export class Client {
   }
 
   async #errorOf(what: string, response: Response): Promise<ConnectorError> {
-    const { status, headers, body } = response;
-    if (status >= 300 && status < 400) {
-      body.destroy();
-      return redirectError(what, this.#place, status, headers["location"]);
+    const { status } = response;
+    if (isRedirect(status)) {
+      response.body.destroy();
+      return redirectError(what, this.#place, status, response.headers["location"]);
     }
-    const text = await readBody(what, response, ERROR_BODY_BYTES, this.usage).catch(() => undefined);
+    const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
     return this.refusal(what, status, envelopeCode(toJson(text)));
+  }
+
+  /** The error of a request without a usable answer. A failure of this program is thrown as it is. */
+  #failure(what: string, cause: unknown): ConnectorError {
+    if (isBug(cause)) throw cause;
+    return cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
   }
 
   #startDeadline(graceMs = 0): RequestDeadline {
     const { signal, idleTimeoutMs } = this.#options;
     return new RequestDeadline(signal, SILENCES * idleTimeoutMs, graceMs);
-  }
-
-  async #takeTurn(): Promise<void> {
-    const { limiter, signal } = this.#options;
-    await this.#wait(() => limiter.take(signal));
   }
 
   async #pause(ms: number): Promise<void> {
@@ -405,9 +400,8 @@ export class Client {
     this.usage.waitedMs += this.#options.clock.monotonic() - began;
   }
 
-  #pauseMs(failures: number, atLeastMs: number): number {
-    const longest = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
-    return Math.max(atLeastMs, this.#options.random() * longest);
+  #pauseMs(failures: number): number {
+    return this.#options.random() * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   }
 
   #limit(waitMs: number): void {

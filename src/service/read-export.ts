@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import split2 from "split2";
-import { BodyError, ConnectorError, ScrambledError, SilenceError } from "../base/errors.ts";
+import { BodyError, ConnectorError, ScrambledError } from "../base/errors.ts";
 import { isObject, tryParseJson } from "../base/json.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Batch, Row } from "../sync/service.ts";
@@ -22,8 +22,6 @@ const AROUND_A_ROW = 100;
 const LATEST = 1_000;
 /** Bytes that are worked on at once: texts from twice as many on are large objects to V8, and take several times as long. */
 const PIECE_BYTES = 64 * 1024;
-/** A body with more lines than this that are no rows is read no further. */
-const MOST_BAD_LINES = 1_000;
 
 /**
  * Opens an export and reads it: body, gunzip (strict: a missing trailer is an error), latin1, lines, rows, batches. Ends only if
@@ -39,35 +37,32 @@ export async function* readExport(
   what: string,
 ): AsyncGenerator<Batch> {
   const opened = await open();
-  const { body } = opened;
-  const notes = new RowNotes();
-  const batcher = new Batcher(parser, notes, what);
+  const { body, idleMs } = opened;
+  const batcher = new Batcher(parser, what);
   const lines = split2("\n", (line: string) => batcher.add(line), {
     decodeStrings: false,
     readableHighWaterMark: 2,
   });
-  const flow = flowThrough(opened, lines, notes);
-  const patience = new Patience(opened.idleMs, batcher, (error) => void body.destroy(error));
+  const flow = flowThrough(opened, lines, batcher.notes);
+  const idle = new IdleTimer(idleMs, batcher, (error) => void body.destroy(error));
+  let failure: ConnectorError | undefined;
   try {
     for await (const batch of lines as AsyncIterable<Batch>) {
-      patience.rest();
+      idle.isWaiting = false;
       yield batch;
-      patience.wait();
+      idle.isWaiting = true;
     }
     await flow;
-    const last = batcher.take();
-    if (last !== undefined) yield last;
-    if (batcher.fault !== undefined) throw batcher.fault;
+    failure = batcher.fault;
   } catch (error) {
-    const last = batcher.take();
-    if (last !== undefined) yield last;
-    const known = error instanceof ConnectorError ? error : brokenOff(what, error);
-    const { fault } = batcher;
-    throw known instanceof SilenceError && fault ? new BodyError(known.message, { cause: fault }) : known;
+    failure = error instanceof ConnectorError ? error : brokenOff(what, error);
   } finally {
-    patience.end();
+    idle.end();
     body.destroy();
   }
+  const last = batcher.take();
+  if (last !== undefined) yield last;
+  if (failure !== undefined) throw failure;
 }
 
 function brokenOff(what: string, cause: unknown): BodyError {
@@ -75,8 +70,7 @@ function brokenOff(what: string, cause: unknown): BodyError {
   // What is no gzip from its header on has damaged nothing before it.
   if (code === "Z_DATA_ERROR" && message !== "incorrect header check")
     return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
-  const Broken = code === "UND_ERR_BODY_TIMEOUT" ? SilenceError : BodyError;
-  return new Broken(`Cannot ${what}: the body broke off`, { cause });
+  return new BodyError(`Cannot ${what}: the body broke off`, { cause });
 }
 
 /** Lets a body flow into lines; the promise fails for what is wrong on the way, and may be left alone. */
@@ -96,31 +90,29 @@ function flowThrough(
   return flow;
 }
 
-/** Ends an export whose reader wants rows while none come, however many bytes do. Lets batches leave in time as well. */
-class Patience {
-  readonly #batcher: Batcher;
+/** Ends an export whose reader waits for rows while none come, however many bytes do. Lets batches leave in time as well. */
+class IdleTimer {
   readonly #timer: NodeJS.Timeout;
-  /** When a row was last wanted for the first time, or came; monotonic ms, infinite while none is wanted. */
-  #since = performance.now();
-  #rows = 0;
+  /** Ms for which the reader has waited and no row has come. */
+  #idleMs = 0;
+  #isWaiting = true;
 
-  constructor(idleMs: number, batcher: Batcher, end: (error: BodyError) => void) {
-    this.#batcher = batcher;
+  constructor(limitMs: number, batcher: Batcher, end: (error: BodyError) => void) {
+    const period = Math.min(LATEST, limitMs);
+    let rows = 0;
     const look = (): void => {
       batcher.hurry();
-      if (batcher.rows !== this.#rows && Number.isFinite(this.#since)) this.wait();
-      if (performance.now() - this.#since > idleMs) end(batcher.tooFewRows(idleMs));
+      this.#idleMs = this.#isWaiting && batcher.rows === rows ? this.#idleMs + period : 0;
+      rows = batcher.rows;
+      if (this.#idleMs > limitMs) end(batcher.tooFewRows(limitMs));
     };
-    this.#timer = setInterval(look, Math.min(LATEST, idleMs)).unref();
+    this.#timer = setInterval(look, period).unref();
   }
 
-  wait(): void {
-    this.#rows = this.#batcher.rows;
-    this.#since = performance.now();
-  }
-
-  rest(): void {
-    this.#since = Number.POSITIVE_INFINITY;
+  /** Whether the reader waits for rows. */
+  set isWaiting(isWaiting: boolean) {
+    this.#isWaiting = isWaiting;
+    this.#idleMs = 0;
   }
 
   end(): void {
@@ -141,22 +133,20 @@ async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage): AsyncGenera
 }
 
 class Batcher {
+  readonly notes = new RowNotes();
   readonly #parser: RowParser;
-  readonly #notes: RowNotes;
   readonly #what: string;
   #rows: Row[] = [];
   #size = 0;
   #lineNumber = 0;
   #due = true;
-  #badLines = 0;
   /** Rows so far. */
   rows = 0;
   /** What was wrong with the first line that is no row. */
   fault: BodyError | undefined;
 
-  constructor(parser: RowParser, notes: RowNotes, what: string) {
+  constructor(parser: RowParser, what: string) {
     this.#parser = parser;
-    this.#notes = notes;
     this.#what = what;
   }
 
@@ -180,7 +170,7 @@ class Batcher {
 
   /** What has been added since the last batch, with what it taught; undefined if nothing. */
   take(): Batch | undefined {
-    const facts = this.#notes.take();
+    const facts = this.notes.take();
     if (this.#rows.length === 0 && facts === undefined) return undefined;
     const rows = this.#rows;
     this.#rows = [];
@@ -200,28 +190,23 @@ class Batcher {
       value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
     const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
     if (code !== undefined) throw streamError(this.#what, code);
-    const row = this.#parser.parse(oneLine(line), value, this.#notes);
+    const row = this.#parser.parse(oneLine(line), value, this.notes);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;
   }
 
-  /** Goes on after a line that is no row: the body is faulty, its other rows are not. */
+  /**
+   * Goes on after a line that is no row: the body is faulty, its other rows are not. Names a line by place and length: even a
+   * digest of a short line could be undone by guessing.
+   */
   #skip(line: string): undefined {
-    this.#badLines += 1;
-    this.fault ??= this.#badLine(line);
-    if (this.#badLines > MOST_BAD_LINES) throw this.fault;
-  }
-
-  tooFewRows(idleMs: number): SilenceError {
-    return new SilenceError(
-      `Cannot ${this.#what}: no row came for ${idleMs / 1000} s, although the body goes on`,
-    );
-  }
-
-  /** Names a line by place and length: even a digest of a short line could be undone by guessing. */
-  #badLine(line: string): BodyError {
     const which = `line ${this.#lineNumber} (${line.length} bytes)`;
-    return new BodyError(`Cannot ${this.#what}: ${which} is no JSON object`);
+    this.fault ??= new BodyError(`Cannot ${this.#what}: ${which} is no JSON object`);
+  }
+
+  tooFewRows(idleMs: number): BodyError {
+    const wrong = `no row came for ${idleMs / 1000} s, although the body goes on`;
+    return new BodyError(`Cannot ${this.#what}: ${wrong}`, { cause: this.fault });
   }
 }
 

@@ -2,7 +2,7 @@ const LONGEST_MS = 300_000;
 const SHORTEST_MS = 1_000;
 
 /**
- * Ms to wait by a Retry-After header: seconds, or an HTTP date which is held against the service's own clock.
+ * Ms to wait by a Retry-After header: seconds, or an HTTP date which is compared with the service's own clock.
  * At least a second and at most five minutes; `otherwise` for anything that is neither.
  */
 export function retryAfterMs(
@@ -12,12 +12,7 @@ export function retryAfterMs(
 ): number {
   // A layer may add the header to an answer that has it.
   const [value = ""] = [header ?? ""].flat();
-  const asked = parseRetryAfter(value.trim(), serviceNow) ?? otherwise;
-  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, asked));
-}
-
-function parseRetryAfter(value: string, serviceNow: number): number | undefined {
-  if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000;
-  const at = /[a-z]/i.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(at) ? undefined : at - serviceNow;
+  const seconds = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1_000 : Number.NaN;
+  const asked = /[a-z]/i.test(value) ? Date.parse(value) - serviceNow : seconds;
+  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, Number.isNaN(asked) ? otherwise : asked));
 }

@@ -1,13 +1,4 @@
-import {
-  BodyError,
-  ConfigError,
-  DataError,
-  FormError,
-  LimitedError,
-  NotFoundError,
-  TransientError,
-  UnreachableError,
-} from "../base/errors.ts";
+import { BodyError, ConfigError, DataError, NotFoundError, TransientError } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
 import { elementTexts } from "../base/json-text.ts";
 import { plural, toLatin1 } from "../base/text.ts";
@@ -23,7 +14,7 @@ import type { RowParser } from "./rows.ts";
 
 const PAGE_SIZE = 1000;
 const MAX_SOURCE_PAGES = 100;
-/** No page has more elements, whatever page size the service uses. */
+/** A page with more elements is none, whatever page size the service uses. */
 const MOST_ELEMENTS = 100_000;
 
 /** Where and how one stream is read. */
@@ -67,11 +58,13 @@ function windowFilters(window: Window): Query {
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
 
+const hasUndated = (window: Window): boolean =>
+  window.kind === "undated" || (window.kind === "open" && window.undated);
+
 /** Undated = all − dated. Counts the dated first, or arrivals hide undated rows. */
 async function countWindow(client: Client, endpoint: Endpoint, window: Window, once = false): Promise<Count> {
   const count = (days: Query): Promise<Count> => countRows(client, endpoint, days, once);
-  if (window.kind === "closed" || window.kind === "all" || (window.kind === "open" && !window.undated))
-    return await count(windowFilters(window));
+  if (!hasUndated(window)) return await count(windowFilters(window));
   const dated = await count({ discovered_from: BEGINNING });
   const all = await count({});
   const known = dated.known && all.known;
@@ -131,8 +124,7 @@ async function rowAt(
 
 /** Whether a request was answered by no more than that it failed. Whether the service is down, a count says. */
 const isUnmade = (error: unknown): error is TransientError =>
-  error instanceof TransientError &&
-  !(error instanceof UnreachableError || error instanceof LimitedError || wasNeverSent(error));
+  error instanceof TransientError && error.scope !== "run" && !wasNeverSent(error);
 
 function exportWindow(
   client: Client,
@@ -151,10 +143,8 @@ function exportWindow(
   return readExport(open, endpoint.parser, what);
 }
 
-const unmade = (what: string, error: TransientError): BodyError =>
-  new BodyError(`Cannot ${what}: ${error.reason ?? error.message}`, {
-    cause: error.cause,
-  });
+const unmade = (what: string, { reason, message, cause }: TransientError): BodyError =>
+  new BodyError(`Cannot ${what}: ${reason ?? message}`, { cause });
 
 /** Which rows of a stream a window holds; "" for all of them. */
 function ofWindow(window: Window): string {
@@ -169,7 +159,6 @@ async function readPage(client: Client, endpoint: Endpoint, window: Window, numb
   const { value } = await list(client, endpoint, what, query).catch((error: unknown) => {
     if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
     // The rows of a page that cannot be fetched or parsed come another way, or are missing: that is no outage.
-    if (error instanceof FormError) throw new BodyError(error.message, { cause: error.cause });
     throw endpoint.export !== undefined && isUnmade(error) ? unmade(what, error) : error;
   });
   const notes = new RowNotes();
@@ -221,27 +210,18 @@ export type List = {
 
 /**
  * Some services write an empty list as null; that is one only together with its pagination.
- * @throws FormError for an answer that is no list, DataError for one that is far too long
+ * @throws TransientError for an answer that is no list
  */
 export function parseList(value: unknown, stream: string): List {
   const { data: said, pagination } = (value ?? {}) as { data?: unknown; pagination?: unknown };
   const data = said === null && isObject(pagination) ? [] : said;
   const { total = null, limit } = (pagination ?? {}) as { total?: unknown; limit?: unknown };
-  if (!Array.isArray(data) || !(total === null || isCount(total))) {
-    throw new FormError(
-      `Cannot list ${stream}: the answer is not of the interface's form. If it stays so, check base_url`,
-      { reason: "the answer is not of the interface's form" },
-    );
-  }
-  if (data.length > MOST_ELEMENTS) {
-    throw new DataError(
-      `Cannot list ${stream}: a page holds ${data.length.toLocaleString("en-US")} elements, more than ${MOST_ELEMENTS.toLocaleString("en-US")}. ` +
-        "Tell the service's owner",
-    );
+  const isList = Array.isArray(data) && data.length <= MOST_ELEMENTS;
+  if (!isList || !(total === null || isCount(total))) {
+    const reason = "the answer is not of the interface's form";
+    throw new TransientError(`Cannot list ${stream}: ${reason}. If it stays so, check base_url`, { reason });
   }
   return { elements: data, total, size: isCount(limit) && limit > 0 ? limit : undefined };
 }
 
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0;
-}
+const isCount = (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0;

@@ -149,7 +149,7 @@ describe("a count", () => {
 });
 
 /** An answer of a list, and what the core is told of it. */
-const NO_FORM = "FormError (5 times)";
+const NO_FORM = "TransientError (5 times)";
 const NO_PAGE = "BodyError (5 times)";
 const UNKNOWN = "unknown (5 times)";
 
