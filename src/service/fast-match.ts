@@ -42,7 +42,7 @@ const LONGEST_NAME = 200;
 const DEEPEST_LIST = 3;
 /** Longer lines are parsed: the expression keeps a place to turn back to for each character. */
 const LONGEST = 64 * 1024;
-/** After this number of lines that did not match, if they are most of them, none is tried any more. */
+/** After this number of lines in a row that did not match none is tried any more. */
 const PATIENCE = 1000;
 
 /**
@@ -64,8 +64,8 @@ export class LinePattern {
   #expression: RegExp | undefined;
   /** The numbers of the captures; 0: there is none. */
   #groups = { key: 1, cursor: 0, other: 0 };
-  #matches = 0;
-  #others = 0;
+  /** Lines that did not match since the last one that did. */
+  #misses = 0;
 
   /**
    * @param fields the schemas of the fields, by name
@@ -88,11 +88,11 @@ export class LinePattern {
     if (this.#expression === undefined || line.length > LONGEST) return undefined;
     const found = this.#expression.exec(line);
     if (found === null) {
-      this.#others += 1;
-      if (this.#hopeless) this.#expression = undefined;
+      this.#misses += 1;
+      if (this.#misses >= PATIENCE) this.#expression = undefined;
       return undefined;
     }
-    this.#matches += 1;
+    this.#misses = 0;
     const groups = this.#groups;
     const key = found[groups.key] ?? "";
     const cursor = (groups.cursor > 0 && found[groups.cursor]) || null;
@@ -103,17 +103,11 @@ export class LinePattern {
 
   /** Takes in the names of a row that obeys the schema, in their order. */
   learn(names: readonly string[]): void {
-    if (this.#hopeless) return;
-    const canMatch =
-      names.length <= MOST_FIELDS &&
-      names.includes(this.#key) &&
-      names.every((name) => this.#values.has(name));
-    if (canMatch && names.every((name) => this.#names.includes(name))) return;
-    const all = canMatch ? inOneOrder(this.#names, names) : [];
-    if (!canMatch || all.length > MOST_FIELDS) {
-      if (this.#expression === undefined) this.#others += 1;
-      return;
-    }
+    if (this.#misses >= PATIENCE || names.length > MOST_FIELDS) return;
+    if (!names.includes(this.#key) || !names.every((name) => this.#values.has(name))) return;
+    if (names.every((name) => this.#names.includes(name))) return;
+    const all = inOneOrder(this.#names, names);
+    if (all.length > MOST_FIELDS) return;
     this.#names = all;
     const captured = all.filter((name) => /\("|"\(/.test(this.#values.get(name) ?? ""));
     const groupOf = (name: string | null | undefined): number => captured.indexOf(name ?? "") + 1;
@@ -123,10 +117,6 @@ export class LinePattern {
       other: groupOf(this.#suppression?.fields[1]),
     };
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
-  }
-
-  get #hopeless(): boolean {
-    return this.#others >= PATIENCE && this.#others > this.#matches;
   }
 
   /** A field with what follows it: a comma before another name, or the end. Only the key must be there. */

@@ -33,9 +33,8 @@ export class RowParser {
   /** The declared fields by their latin1-decoded names. */
   readonly #fields: ReadonlyMap<string, JsonSchema>;
   readonly #accepts: (row: Readonly<JsonObject>) => boolean;
-  readonly #compile: (schema: object) => SchemaCheck;
-  /** The checks of single fields, compiledCheck when the first row is refused. */
-  readonly #checks = new Map<string, SchemaCheck>();
+  /** Compiles a schema once. */
+  readonly #compile: Compile;
   /** Whether a field that the schema does not name is new. */
   readonly #closed: boolean;
   readonly #suppression: RowRules["suppression"];
@@ -94,8 +93,9 @@ export class RowParser {
       return;
     }
     for (const [name, value] of Object.entries(row)) {
-      if (!this.#fields.has(name)) notes.addNewField(name, value);
-      else if (!this.#checkOf(name)(value)) notes.addContradiction(name);
+      const schema = this.#fields.get(name);
+      if (schema === undefined) notes.addNewField(name, value);
+      else if (!this.#compile(schema)(value)) notes.addContradiction(name);
     }
   }
 
@@ -103,12 +103,6 @@ export class RowParser {
   #knows(row: Readonly<JsonObject>): boolean {
     for (const name in row) if (!this.#fields.has(name)) return false;
     return true;
-  }
-
-  #checkOf(name: string): SchemaCheck {
-    const check = this.#checks.get(name) ?? this.#compile(this.#fields.get(name) ?? {});
-    this.#checks.set(name, check);
-    return check;
   }
 }
 
@@ -131,45 +125,36 @@ function keyText(raw: RawLine, name: string, value: unknown): string {
   return JSON.stringify(text);
 }
 
-/**
- * One check of all fields, in parts: the compiler also calls itself once a field.
- * @throws ConfigError for a schema that is none: it may come from a catalog
- */
+type Compile = (schema: object) => SchemaCheck;
+
+/** One check of all fields, in parts: the compiler also calls itself once a field. */
 function checkOfAll(
-  compile: (schema: object) => SchemaCheck,
+  compile: Compile,
   fields: ReadonlyMap<string, JsonSchema>,
 ): (row: Readonly<JsonObject>) => boolean {
   const entries = [...fields];
   const checks: SchemaCheck[] = [];
-  for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE) {
-    const part = entries.slice(at, at + FIELDS_AT_ONCE);
-    const check = compiledCheck(compile, part);
-    if (check === undefined)
-      throw notASchema(part.find((field) => compiledCheck(compile, [field]) === undefined));
-    checks.push(check);
-  }
+  for (let at = 0; at < entries.length; at += FIELDS_AT_ONCE)
+    checks.push(checkOf(compile, entries.slice(at, at + FIELDS_AT_ONCE)));
   return (row) => checks.every((check) => check(row));
 }
 
-type Field = readonly [name: string, schema: JsonSchema];
-
 /**
- * The check of some fields; undefined if a schema is none. What a catalog gives for a schema may be any JSON; the compiler
- * looks at it only where a row asks for it.
+ * The check of some fields.
+ * @throws ConfigError for a schema that is none: it may come from a catalog, as any JSON
  */
-function compiledCheck(
-  compile: (schema: object) => SchemaCheck,
-  fields: readonly Field[],
-): SchemaCheck | undefined {
-  if (!fields.every(([, schema]) => isObject(schema) || typeof schema === "boolean")) return undefined;
+function checkOf(
+  compile: Compile,
+  fields: readonly (readonly [name: string, schema: JsonSchema])[],
+): SchemaCheck {
   try {
-    return compile({ type: "object", properties: Object.fromEntries(fields) });
+    // The compiler looks at a schema only where a row asks for it.
+    if (fields.every(([, schema]) => isObject(schema) || typeof schema === "boolean"))
+      return compile({ type: "object", properties: Object.fromEntries(fields) });
   } catch {
-    return undefined;
+    // The field is found below.
   }
+  if (fields.length > 1) for (const field of fields) checkOf(compile, [field]);
+  const name = quoted(fromLatin1(fields[0]?.[0] ?? ""));
+  throw new ConfigError(`Cannot use the catalog: the schema of the field ${name} is not one. Discover again`);
 }
-
-const notASchema = ([name]: Field = ["", {}]): ConfigError =>
-  new ConfigError(
-    `Cannot use the catalog: the schema of the field ${quoted(fromLatin1(name))} is not one. Discover again`,
-  );
