@@ -155,6 +155,17 @@ describe("read", () => {
     expect(statesOf(messages, "people").filter(({ discoveredAt }) => discoveredAt !== null)).toEqual([]);
     expect(errorsOf(messages)).toMatchObject([{ stream_descriptor: { name: "people" } }]);
   });
+
+  it("ends without the days of people who were erased and are still counted, and names the way out", async () => {
+    const omitted = { days: 6, requestsPerMinute: 0, faults: ["omit=10:lists=too"] };
+    await using sandbox = await startSandbox({ ...SMALL, people: 60, undated: 0, ...omitted });
+    const end_date = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);
+    const { code, messages } = await read(sandbox, { settings: { end_date } }, hurriedClock());
+    expect([code, errorsOf(messages)[0]?.message]).toEqual([
+      1,
+      expect.stringContaining("ignore_missing_days"),
+    ]);
+  });
 });
 
 it("the summary has each window with its filters, what was counted and shown, and the verdict", async () => {

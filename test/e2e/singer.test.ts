@@ -162,7 +162,13 @@ describe("an orchestrator", () => {
     expect(await about("--format", "markdown")).toContain("| `external_api.api_key` | string, secret |");
     expect(JSON.parse(await about("--format", "json", "--config", "gone"))).toMatchObject({
       ...{ name: "tap-contact-intelligence", capabilities: expect.arrayContaining(["state"]) },
-      settings: { required: ["base_url", "api_key"], properties: { api_key: { secret: true } } },
+      settings: {
+        required: ["base_url", "api_key"],
+        properties: {
+          api_key: { secret: true },
+          external_api: { properties: { api_key: { secret: true } } },
+        },
+      },
     });
   });
 });

@@ -17,6 +17,11 @@ const SHORT = [
   "arrive-undated=2 after 3 requests",
   "draining fast, oldest first",
   "hide=100, a source is granted, or an index catches up",
+  "export-limit=0",
+  "list-depth=100",
+  "lag=3, while people move",
+  "omit=20:lists=too, erased people",
+  "twins=2, companies as one body",
 ];
 
 describe("a sync under a fault", async () => {

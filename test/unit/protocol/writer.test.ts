@@ -137,16 +137,6 @@ describe("Writer", () => {
     }
   });
 
-  it("masks all text but records", async () => {
-    const out = new Gate();
-    const mask = (text: string) => text.replaceAll("secret", "***");
-    const writer = new Writer(say, out, async () => {}, mask);
-    await writer.emit(log("a secret"));
-    await writer.emit(batch("a secret row"));
-    await out.open();
-    expect(out.got).toBe("a ***\na secret row\n");
-  });
-
   it("ends with OutputClosed when the reader leaves", async () => {
     const script = `process.stdin.once("data", () => process.exit())`;
     const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "ignore", "inherit"] });

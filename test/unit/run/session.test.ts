@@ -89,21 +89,3 @@ describe("RowReader.reading()", () => {
     expect([await new RowReader(spec, session).reading(), asked().length]).toEqual([reading, requests]);
   });
 });
-
-describe("Session.streamApi()", () => {
-  it("holds back who is suppressed, unless it is to show everyone, and only of streams that name somebody", async () => {
-    const suppress_file = await file("suppressed.txt", "p1\na.example\n");
-    const rows = [{ id: "p1" }, { id: "p2" }, { domain: "a.example" }, { slug: "p1" }];
-    const held = async (settings: object, spec: RowStreamSpec, key: string, holds?: boolean) => {
-      const shown = rows.filter((row) => key in row);
-      const { session } = await opened({ verify_counts: false, ...settings }, () => listOf(1, shown));
-      const api = session.streamApi(spec, { cursor: null, schema: null }, {}, holds);
-      return (await api.page({ kind: "all" }, 1)).rows.map(({ isSuppressed = false }) => isSuppressed);
-    };
-    expect(await held({ suppress_file }, PEOPLE, "id")).toEqual([true, false]);
-    expect(await held({ suppress_file }, COMPANIES, "domain")).toEqual([true]);
-    expect(await held({ suppress_file }, SOURCES, "slug")).toEqual([false]);
-    expect(await held({ suppress_file }, PEOPLE, "id", false)).toEqual([false, false]);
-    expect(await held({}, PEOPLE, "id")).toEqual([false, false]);
-  });
-});
