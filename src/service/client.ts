@@ -54,15 +54,14 @@ export type Export = {
   readonly usage: Usage;
 };
 
-/** The outcome of a POST. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text; undefined: it broke off. */
+/**
+ * The outcome of a POST. "limited": 429, every request of the key waits, then this one may be made again. "unsent": it has not
+ * reached the service. "unanswered": it may have. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text;
+ * undefined: it broke off.
+ */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
-  /** 429: every request of the key waits, then this one may be made again. */
-  | { readonly kind: "limited"; readonly error: ConnectorError }
-  /** It has not reached the service. */
-  | { readonly kind: "unsent"; readonly error: ConnectorError }
-  /** It may have reached the service. */
-  | { readonly kind: "unanswered"; readonly error: ConnectorError };
+  | { readonly kind: "limited" | "unsent" | "unanswered"; readonly error: ConnectorError };
 
 export type ClientOptions = {
   readonly base: URL;
@@ -221,10 +220,10 @@ export class Client {
       accepts: (status) => status === 200 || status === 204,
       isExport: true,
       once,
-      read: async ({ body, headers }) => ({
-        ...{ body, gzipped: isGzipped(what, headers) },
-        ...{ idleMs: this.#options.idleTimeoutMs, usage: this.usage },
-      }),
+      read: async ({ body, headers }) => {
+        const gzipped = isGzipped(what, headers);
+        return { body, gzipped, idleMs: this.#options.idleTimeoutMs, usage: this.usage };
+      },
     });
   }
 

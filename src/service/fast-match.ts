@@ -24,6 +24,7 @@ const SCALARS: ReadonlyMap<string, string> = new Map([
   ["number", `${INTEGER}(?:\\.[0-9]{1,15})?`],
   ["string", STRING],
 ]);
+const NO_TEXTS = ["null", "boolean", "integer", "number", "array"];
 /** Keywords that say nothing of a value that is no object. */
 const SILENT: ReadonlySet<string> = new Set([
   "title",
@@ -143,38 +144,29 @@ function valuePatterns(
   cursor: string | null,
   suppression: SuppressionGroups | undefined,
 ): ReadonlyMap<string, string> {
+  // A key that is no text, and a cursor that is a number, are left to the parser.
+  const captures = new Map<string | null | undefined, readonly [text: string, ...without: string[]]>([
+    [suppression?.fields[1], [USUAL_GROUP, "array"]],
+    [cursor, [CURSOR_GROUP, "integer", "number"]],
+    [key, [suppression === undefined ? KEY_GROUP : USUAL_GROUP, ...NO_TEXTS]],
+  ]);
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
     // An object that says success: false may be the service's error.
     if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
-    const value =
-      name === key
-        ? keyPattern(schema, suppression === undefined ? KEY_GROUP : USUAL_GROUP)
-        : name === cursor
-          ? cursorPattern(schema)
-          : name === suppression?.fields[1]
-            ? valuePattern(schema, USUAL_GROUP, 0, new Set(["array"]))
-            : valuePattern(schema);
+    const [text, ...without] = captures.get(name) ?? [STRING];
+    const value = valuePattern(schema, text, without);
     if (value !== undefined) values.set(name, value);
   }
   return values;
 }
 
-/** A key is a text; one that is a number is left to the parser. */
-function keyPattern(schema: JsonSchema, group: string): string | undefined {
-  return valuePattern(schema, group)?.includes(group) === true ? group : undefined;
-}
-
-/** A cursor is a text or null; one that is a number is left to the parser. */
-const cursorPattern = (schema: JsonSchema): string | undefined =>
-  valuePattern(schema, CURSOR_GROUP, 0, new Set(["integer", "number"]));
-
 /** The simple values that a schema allows, strings as `text`; undefined if there are none, or if it asks for more than a type. */
 function valuePattern(
   schema: unknown,
   text = STRING,
+  without: readonly unknown[] = [],
   depth = 0,
-  without: ReadonlySet<unknown> = new Set(),
 ): string | undefined {
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
@@ -185,7 +177,7 @@ function valuePattern(
   // A text that matched in two ways would be tried in both, and with another such field in four.
   if (kinds.has("number")) kinds.delete("integer");
   const values = [...kinds].flatMap((kind) => {
-    if (without.has(kind)) return [];
+    if (without.includes(kind)) return [];
     if (kind === "array") return listPattern(items, depth + 1) ?? [];
     return kind === "string" ? text : (SCALARS.get(String(kind)) ?? []);
   });
@@ -193,7 +185,7 @@ function valuePattern(
 }
 
 function listPattern(items: unknown = {}, depth = 1): string | undefined {
-  const item = depth > DEEPEST_LIST ? undefined : valuePattern(items, STRING, depth);
+  const item = depth > DEEPEST_LIST ? undefined : valuePattern(items, STRING, [], depth);
   return item === undefined ? undefined : `\\[(?:(?:${item})(?:,(?:${item}))*)?\\]`;
 }
 
