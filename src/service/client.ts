@@ -46,7 +46,7 @@ export type Query = Readonly<Record<string, string>>;
 /** A JSON answer, and the moments (epoch ms by the service's clock) between which the service made it. */
 export type JsonAnswer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
 
-/** An export under way. `gzipped`: the body is to be decompressed strictly. `idleMs`: how long no row may come while rows are wanted. */
+/** An export under way. `gzipped`: decompress the body strictly. `idleMs`: how long no row may come while rows are wanted. */
 export type Export = {
   readonly body: Readable;
   readonly gzipped: boolean;
@@ -208,7 +208,7 @@ export class Client {
   }
 
   /**
-   * Opens an export. What goes wrong after its first byte is the reader's to see.
+   * Opens an export. Its reader meets the failures that come after the first byte.
    * @param once whether an export that could not be begun is not asked for again, unless the answer says when
    */
   open(what: string, path: string, query: Query, once = false): Promise<Export> {

@@ -3,7 +3,7 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 
-/** A character of a JSON string, in latin1-decoded UTF-8, that stands for itself. */
+/** A character of a JSON string, in latin1-decoded UTF-8, that means itself. */
 const PLAIN_CHARACTER = String.raw`[^"\\\x00-\x1f]`;
 const PLAIN_ONLY = new RegExp(`^${PLAIN_CHARACTER}*$`);
 const STRING_ESCAPE = String.raw`\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})`;
@@ -50,7 +50,7 @@ const PATIENCE = 1000;
  * The rows of an export name the same fields in the same order, with few exceptions. One regular expression, made of the
  * schema and of the order in which names were seen, proves that a line is such a row: a JSON object of declared fields
  * whose values obey the schema. It finds the key and the cursor on the way, all in a third of the time that JSON.parse
- * takes. Of a line that does not match it says nothing: spaced or nested ones are good JSON too, and are parsed.
+ * takes. It says nothing about a line that does not match: spaced or nested ones are good JSON too, and are parsed.
  *
  * Lines and names are latin1-decoded UTF-8. No part of the expression matches a text in two ways, so that a line that
  * does not match is left soon.
@@ -137,7 +137,7 @@ export type SuppressionGroups = {
   hasUsual(keyJson: string, otherJson: string | undefined): boolean;
 };
 
-/** What the values of each field look like, where an expression can say it. */
+/** The pattern of the values of each field, where an expression can say it. */
 function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   key: string,

@@ -67,7 +67,7 @@ export async function* readExport(
 
 function brokenOff(what: string, cause: unknown): BodyError {
   const { code, message } = isObject(cause) ? cause : {};
-  // What is no gzip from its header on has damaged nothing before it.
+  // A member that is no gzip from its header on has damaged nothing before it.
   if (code === "Z_DATA_ERROR" && message !== "incorrect header check")
     return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
   return new BodyError(`Cannot ${what}: the body broke off`, { cause });
@@ -142,7 +142,7 @@ class Batcher {
   #due = true;
   /** Rows so far. */
   rows = 0;
-  /** What was wrong with the first line that is no row. */
+  /** The error of the first line that is no row. */
   fault: BodyError | undefined;
 
   constructor(parser: RowParser, what: string) {
@@ -150,7 +150,7 @@ class Batcher {
     this.#what = what;
   }
 
-  /** What waits goes with the next row. */
+  /** The next row completes the batch. */
   hurry(): void {
     this.#due = true;
   }
@@ -168,7 +168,7 @@ class Batcher {
     return this.#size >= BATCH_CHARACTERS || this.#due ? this.take() : undefined;
   }
 
-  /** What has been added since the last batch, with what it taught; undefined if nothing. */
+  /** The rows since the last batch, with what they taught; undefined if there is nothing. */
   take(): Batch | undefined {
     const facts = this.notes.take();
     if (this.#rows.length === 0 && facts === undefined) return undefined;

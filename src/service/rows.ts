@@ -10,10 +10,10 @@ import { textToRawLine, toRawLine } from "./decode.ts";
 import { LinePattern, type SuppressionGroups } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
-/** Fields that one function checks. Of more it would be too long for V8 to optimize: see SHORT_FUNCTIONS in main.ts. */
+/** Fields that one function checks. V8 optimizes no longer function: see SHORT_FUNCTIONS in main.ts. */
 const FIELDS_AT_ONCE = 6;
 
-/** How the rows of a stream are told apart and checked. */
+/** How rows of a stream are distinguished and checked. */
 export type RowRules = {
   readonly key: string;
   readonly cursor: string | null;
@@ -68,7 +68,7 @@ export class RowParser {
   }
 
   /**
-   * The row of an element of a list, spelt as an export spells it, so that keys and cursors compare.
+   * The row of an element of a list, written as an export writes it, so that keys and cursors compare.
    * @param text the JSON of an object, as latin1
    */
   parseElement(text: string, notes: RowNotes): Row {
@@ -99,7 +99,7 @@ export class RowParser {
     }
   }
 
-  /** Whether the schema names every field of a row. Asks ajv nothing, whose lookup of each name costs more than the rest of its check. */
+  /** Whether the schema names every field of a row. In ajv the lookup of each name would cost more than the rest of a check. */
   #knows(row: Readonly<JsonObject>): boolean {
     for (const name in row) if (!this.#fields.has(name)) return false;
     return true;
@@ -117,11 +117,11 @@ function cursorText(value: unknown): string | null {
  * without a key: null, an empty text, a boolean, a list and an object tell nothing apart.
  */
 function keyText(raw: RawLine, name: string, value: unknown): string {
-  const spelt = (): string => memberText(raw, fromLatin1(name)) ?? "null";
-  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : spelt();
+  const written = (): string => memberText(raw, fromLatin1(name)) ?? "null";
+  if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : written();
   if (typeof value !== "string" || value === "") return "";
   // Escapes of a latin1-decoded line stand for other characters than its bytes.
-  const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(spelt())))) : value;
+  const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(written())))) : value;
   return JSON.stringify(text);
 }
 

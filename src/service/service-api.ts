@@ -173,7 +173,10 @@ const NO_PAGE = { value: { elements: [], texts: () => [], total: null, size: und
 const isNoSuchPage = (error: unknown): boolean =>
   error instanceof NotFoundError || (error instanceof ConfigError && error.code === "INVALID_PARAMETER");
 
-/** Asks the list, under the endpoint's filters. `texts`: the JSON of its elements, as latin1, because parsing rounds integers above 2^53. */
+/**
+ * Asks the list, under the endpoint's filters.
+ * `texts`: the JSON of its elements, as latin1, because parsing rounds integers above 2^53.
+ */
 function list(
   client: Client,
   { stream, list: path, listSetting, filters }: Endpoint,
