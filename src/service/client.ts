@@ -236,7 +236,8 @@ export class Client {
 
   /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
   async post(what: string, path: string, json: unknown): Promise<Posted> {
-    const deadline = this.#startDeadline(POST_GRACE_MS);
+    const { signal, idleTimeoutMs } = this.#options;
+    const deadline = new RequestDeadline(signal, SILENCES * idleTimeoutMs, POST_GRACE_MS);
     try {
       return await this.#posted(what, await this.#send(path, {}, deadline.signal, JSON.stringify(json)));
     } catch (thrown) {
@@ -301,7 +302,8 @@ export class Client {
   async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
     const { what, path, query, accepts, read, isExport = false } = asking;
     await this.requestSlot();
-    const deadline = this.#startDeadline();
+    const { signal, idleTimeoutMs } = this.#options;
+    const deadline = new RequestDeadline(signal, SILENCES * idleTimeoutMs);
     let isHandedOn = false;
     try {
       const response = await this.#send(path, query, deadline.signal);
@@ -314,7 +316,7 @@ export class Client {
       }
       return { kind: "done", result };
     } catch (error) {
-      this.#options.signal.throwIfAborted();
+      signal.throwIfAborted();
       return { kind: "failed", error: this.#failure(what, deadline.reason ?? error), waitMs: 0 };
     } finally {
       if (!isHandedOn) deadline.close();
@@ -381,11 +383,6 @@ export class Client {
   #failure(what: string, cause: unknown): ConnectorError {
     if (isBug(cause)) throw cause;
     return cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
-  }
-
-  #startDeadline(graceMs = 0): RequestDeadline {
-    const { signal, idleTimeoutMs } = this.#options;
-    return new RequestDeadline(signal, SILENCES * idleTimeoutMs, graceMs);
   }
 
   async #pause(ms: number): Promise<void> {

@@ -45,6 +45,7 @@ async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}) {
     asked.push(path);
     response.setHeader("date", "Fri, 20 Mar 2026 10:00:00 GMT");
     const [status, code] = typeof answer === "object" ? answer : [answer, "NOT_OF_THE_INTERFACE"];
+    if (status === 429) response.setHeader("retry-after", "300");
     if (typeof status === "number") response.writeHead(status).end(refusal(code));
     else response.end(status);
   });
@@ -185,6 +186,13 @@ it.each<[Answer, question: string, page: string, nextPage: string, exported: str
   expect(await outcome("rowAt", [answer])).toMatch(/^unknown/);
   expect(await outcome("sources", [answer])).toMatch(/^\w+Error$/);
 });
+
+it.each(Object.keys(CALLS) as Call[])(
+  "a key that stays limited is an outage, no missing day: %s",
+  async (call) => {
+    expect(await outcome(call, [[429, "RATE_LIMITED"]])).toBe("TransientError (7 times)");
+  },
+);
 
 describe("a stream", () => {
   it("that is only listed has no export, and a page that fails is an outage", async () => {
