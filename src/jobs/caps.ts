@@ -16,8 +16,6 @@ export type Account = {
   readonly month: Charged;
   /** The highest of the last prices; undefined: no answer has cost anything so far. */
   readonly price: number | undefined;
-  /** Whether jobs are open that were submitted before that price was known. */
-  readonly isRising: boolean;
   /** How many items may go because of lost answers. */
   readonly probes: number;
 };
@@ -27,7 +25,7 @@ export type Account = {
  * anything of a cap is left: only its answer, or a higher price than all before, can pass the cap.
  */
 export function roomFor({ submissions, credits }: Caps, account: Account): number {
-  const { sync, day, month, price, isRising, probes } = account;
+  const { sync, day, month, price, probes } = account;
   const rooms = [
     submissions.sync - sync.submitted,
     submissions.day - day.submitted,
@@ -35,7 +33,7 @@ export function roomFor({ submissions, credits }: Caps, account: Account): numbe
     creditRoom(credits.day, day, price),
     creditRoom(credits.month, month, price),
   ];
-  return isRising ? 0 : Math.max(0, Math.min(probes, ...rooms));
+  return Math.max(0, Math.min(probes, ...rooms));
 }
 
 function creditRoom(cap: number, { credits, open }: Charged, price: number | undefined): number {

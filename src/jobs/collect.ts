@@ -4,7 +4,7 @@ import { DAY_MS } from "../base/time.ts";
 import { normalizeItem } from "../config/items.ts";
 import { OUT_OF_CREDITS } from "../service/error-table.ts";
 import { type Event, recordsOf } from "../sync/event.ts";
-import { dueAt, isLastFailure, nextPolls } from "./due.ts";
+import { dueAt, isLastFailure, laterAt, nextPolls } from "./due.ts";
 import type { JobRun, Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
 import { type Item, openOf } from "./join.ts";
@@ -101,7 +101,7 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
   if (reply.due === null && client.now() - job.at >= SLOW) await takeProblem(run, job, STILL_PROCESSING);
   else {
     job.lastProblem = undefined;
-    book.change(job.key, job.id, { asked: client.now(), due: reply.due, misses: 0, code: null });
+    book.change(job.key, job.id, { asked: client.now(), due: reply.due, code: null });
     watch(run, job, reply.due);
   }
 }
@@ -190,20 +190,16 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | 
   return isLastFailure(item) ? undefined : "failed";
 }
 
-/**
- * Moves the schedule of jobs without a result, if another job was answered properly: an address that is wrong answers
- * 404 to everything.
- */
-export async function moveSchedules(run: JobRun): Promise<void> {
-  const { book } = run.context;
+/** Asks later for jobs without a result, if another job was answered: a wrong address answers 404 to everything. */
+export async function postpone(run: JobRun): Promise<void> {
+  const { book, client } = run.context;
   const { jobs, proper } = run.collecting;
   const moved = [...jobs.values()].flatMap(({ key, id, lastProblem }) => {
-    const sub = lastProblem === undefined ? undefined : book.get(key).subs[id];
-    if (sub === undefined) return [];
-    const others = proper.size - Number(proper.has(id));
-    return [book.change(key, id, { misses: sub.misses + Math.min(1, others) })];
+    const sub = book.get(key).subs[id];
+    if (sub === undefined || lastProblem === undefined || proper.size === Number(proper.has(id))) return [];
+    return [book.change(key, id, { due: laterAt(sub, client.now()) })];
   });
-  if (moved.length > 0) await run.recordOutcome(...moved);
+  await run.recordOutcome(...moved);
 }
 
 /** Why the stream fails; undefined if jobs without a result are the jobs' own fault. */

@@ -8,8 +8,12 @@ const REFUSED_FOR = 30 * DAY_MS;
 const FAILED_FOR = [HOUR_MS, DAY_MS, 7 * DAY_MS] as const;
 /** How often `retry_unknown` submits an item again. */
 const UNKNOWN_TIMES = 3;
-/** After this time (ms) the service is asked once a month for a job without a result. */
-const OLD = 90 * DAY_MS;
+/** The pause (ms) after a useless reply, for jobs that are younger than an age (ms). */
+const PAUSES = [
+  [DAY_MS, HOUR_MS],
+  [7 * DAY_MS, DAY_MS],
+  [90 * DAY_MS, 7 * DAY_MS],
+] as const;
 
 /** When an item is submitted again. */
 export type ResubmitRules = {
@@ -72,14 +76,15 @@ export function nextAt(item: Item, rules: ResubmitRules): number {
 }
 
 /** When the result of a job is asked for next; a moment in the past: now. */
-export function dueAt({ at, asked, misses, due }: Submission): number {
-  const age = (asked ?? at) - at;
-  const pauses = [0, HOUR_MS, DAY_MS, age > OLD ? 30 * DAY_MS : 7 * DAY_MS];
-  if (misses > 0 && asked !== null) return asked + (pauses[Math.min(misses, 3)] ?? 0);
+export function dueAt({ at, asked, code, due }: Submission): number {
   if (due === null) return Number.NEGATIVE_INFINITY;
   // The service may name any moment, so a job is asked for at least once a day.
-  return Math.min(due, (asked ?? at) + DAY_MS);
+  return code === null ? Math.min(due, (asked ?? at) + DAY_MS) : due;
 }
+
+/** When a job is asked for again after a useless reply. */
+export const laterAt = ({ at }: Submission, now: number): number =>
+  now + (PAUSES.find(([age]) => now - at < age)?.[1] ?? 30 * DAY_MS);
 
 /** How the results of a kind of job are polled in one run, in ms. */
 export type Polling = { readonly first: number; readonly longest: number; readonly total: number };

@@ -18,13 +18,11 @@ export type RowSource = {
   readonly isDated: boolean;
   /** The filters under which it is read: a cursor made under others says nothing. */
   readonly filters: string;
-  /** How many rows there are from a day on; null: from the beginning. Undefined: it is not known. */
-  count(from: Day | null): Promise<number | undefined>;
   /**
-   * Reads the rows from a day on, each once, `count` of them if that is known: of each the text that names an item, empty if
-   * it names none. Throws TransientError if fewer came than there are.
+   * Reads the rows from a day on, null: from the beginning, each once: of each the text that names an item, empty if it names
+   * none. Returns whether as many came as were counted before. Throws TransientError if fewer came than there are.
    */
-  read(from: Day | null, count: number | undefined): AsyncIterable<readonly string[]>;
+  read(from: Day | null): AsyncGenerator<readonly string[], boolean>;
 };
 
 export type InputOptions = {
@@ -45,8 +43,6 @@ export const MAX_WAITING = 5_000;
 const BATCH = 2_000;
 /** Texts of rows that were seen: many people work for one company. */
 const MAX_SEEN = 200_000;
-/** A pass from the beginning finds what was refused or failed long ago. */
-const FULL_PASS_DAYS = 30;
 export const MAX_PLACES = 5;
 
 /** The items to work on: the config's first, then those that the rows of streams name. */
@@ -135,35 +131,37 @@ export class Inputs {
   }
 
   async *#pass(source: RowSource): AsyncGenerator<readonly Candidate[]> {
-    const { type, now, book } = this.#options;
-    const { from, filters } = source;
+    const { type, now, book, readsAll } = this.#options;
+    const { from, isDated } = source;
     const today = dayOf(now());
-    const cursor = this.#cursorOf(source, today);
-    const first = cursor === undefined ? null : addDays(cursor.through, 1);
-    const count = await source.count(first);
+    // A pass from the beginning, once a month, finds what was refused or failed long ago.
+    const filters = `${today.slice(0, 7)} ${source.filters}`;
+    const cursor = book.inputs.get(from);
+    const goesOn = isDated && !readsAll && cursor?.filters === filters && cursor.through < today;
+    const batches = source.read(goesOn ? addDays(cursor.through, 1) : null);
     const keys: string[] = [];
     const texts = new Set<string>();
-    let rows = 0;
-    for await (const batch of source.read(first, count)) {
-      rows += batch.length;
-      const found: Candidate[] = [];
-      for (const text of batch) {
-        if (text === "" || texts.has(text)) continue;
-        if (texts.size < MAX_SEEN) texts.add(text);
-        for (const entry of entriesOf(type.kind, text)) {
-          if (entry.item === null || this.#isSuppressed(entry)) continue;
-          const candidate = { key: book.name(entry.item), item: entry.item, place: `a row of ${from}` };
-          if (this.#reasonNow(candidate) === "new") found.push(candidate);
-          if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
+    try {
+      let next = await batches.next();
+      for (; next.done !== true; next = await batches.next()) {
+        const found: Candidate[] = [];
+        for (const text of next.value) {
+          if (text === "" || texts.has(text)) continue;
+          if (texts.size < MAX_SEEN) texts.add(text);
+          for (const entry of entriesOf(type.kind, text)) {
+            if (entry.item === null || this.#isSuppressed(entry)) continue;
+            const candidate = { key: book.name(entry.item), item: entry.item, place: `a row of ${from}` };
+            if (this.#reasonNow(candidate) === "new") found.push(candidate);
+            if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
+          }
         }
+        yield found;
       }
-      yield found;
+      this.#read += 1;
+      if (next.value) this.#passes.push({ cursor: { from, filters, through: addDays(today, -2) }, keys });
+    } finally {
+      await batches.return(false);
     }
-    this.#read += 1;
-    // A pass that saw less than there is proves nothing.
-    if (count === undefined || rows < count) return;
-    const full = cursor?.full ?? today;
-    this.#passes.push({ cursor: { from, filters, through: addDays(today, -2), full }, keys });
   }
 
   /** The book is not asked about a suppressed item: what was bought before is not delivered. */
@@ -171,14 +169,6 @@ export class Inputs {
     const isSuppressed = this.#options.suppressed.has(kind, item);
     if (isSuppressed) this.suppressed += 1;
     return isSuppressed;
-  }
-
-  #cursorOf({ from, filters, isDated }: RowSource, today: Day): InputCursor | undefined {
-    const cursor = this.#options.book.inputs.get(from);
-    if (!isDated || this.#options.readsAll) return undefined;
-    if (cursor === undefined || cursor.filters !== filters) return undefined;
-    if (cursor.through >= today || cursor.full > today) return undefined;
-    return addDays(cursor.full, FULL_PASS_DAYS) <= today ? undefined : cursor;
   }
 
   /** Why an item is to be submitted now; undefined if it is not, or came before in this run. Others wait in a list. */

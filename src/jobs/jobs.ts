@@ -1,7 +1,6 @@
 import { NotFoundError, TransientError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { fromLatin1, plural } from "../base/text.ts";
-import type { Day } from "../base/time.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import {
@@ -188,26 +187,23 @@ function rowsOf(
 ): RowSource {
   const spec = ROWS[from];
   const api = streamApi(spec, { cursor: spec.cursorField, schema: null });
-  const windowOf = (day: Day | null): Window =>
-    day === null ? { kind: "all" } : { kind: "open", from: day, undated: false };
-  const countOf = async (day: Day | null): Promise<number | undefined> => {
-    const { rows, undated, known } = await api.count(windowOf(day));
+  const countOf = async (window: Window): Promise<number | undefined> => {
+    const { rows, undated, known } = await api.count(window);
     return known ? rows + undated : undefined;
   };
   return {
     from,
     isDated: !spec.sampled,
     filters: JSON.stringify(filtersOf(spec)),
-    count: (day) =>
-      countOf(day).catch((error: unknown) => {
+    read: async function* (day) {
+      const window: Window = day === null ? { kind: "all" } : { kind: "open", from: day, undated: false };
+      const rows = await countOf(window).catch((error: unknown) => {
         // There may be an export without a list.
         if (!spec.sampled || !(error instanceof NotFoundError)) throw error;
         notify(`${error.message}. Until then it is not known whether all rows that name items came`);
         return undefined;
-      }),
-    read: async function* (day, rows) {
+      });
       const count = rows === undefined ? NOT_COUNTED : { ...NOT_COUNTED, known: true, rows };
-      const window = windowOf(day);
       const seen = new SeenRows(count.rows);
       let shown = 0;
       for await (const batch of bounded(api.stream(window), window, count)) {
@@ -218,10 +214,12 @@ function rowsOf(
           isSuppressed === true ? "" : textIn(raw, FIELDS[from][kind]),
         );
       }
-      if (!verifyCounts || shown >= (rows ?? 0)) return;
+      if (rows === undefined || shown >= rows) return rows !== undefined;
+      if (!verifyCounts) return false;
       // Rows that have left since are no loss.
-      const left = (await countOf(day)) ?? 0;
+      const left = (await countOf(window)) ?? 0;
       if (shown < left) throw tooFew(from, shown, left);
+      return false;
     },
   };
 }

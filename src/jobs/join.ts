@@ -20,15 +20,13 @@ export type Submission = {
   readonly job: string | null;
   /** When this run learned that its answer is lost, or its result came without an answer. */
   readonly ended: number | null;
-  /** The service named this moment for the result. */
+  /** When to ask for the result: the service named it, or the last reply was useless. */
   readonly due: number | null;
   /** When the service was last asked for the result. */
   readonly asked: number | null;
   /** Credits that are charged already for an answer that could not be used. */
   readonly charged: number;
-  /** How often asking for it was useless, in runs in which another job was answered properly. */
-  readonly misses: number;
-  /** The service's last code, if it was not an answer. */
+  /** The code of the service's last reply, if that was useless. */
   readonly code: string | null;
 };
 
@@ -82,7 +80,7 @@ export const UNBOUGHT: Item = { day: "", handle: null, subs: {} };
 /** A submission that is about to leave. */
 export const newSubmission = (id: string, at: number, day: Day, sync: string): Submission => ({
   ...{ id, at, step: "unknown", day, sync, job: null, ended: null, due: null, asked: null },
-  ...{ charged: 0, misses: 0, code: null },
+  ...{ charged: 0, code: null },
 });
 
 type Ranked = readonly (number | string)[];
@@ -105,9 +103,9 @@ const higherBy =
   };
 
 /** Later moments and larger counters count where two texts know one submission. */
-const higherSubmission = higherBy<Submission>(({ step, asked, ended, misses, charged }) => {
+const higherSubmission = higherBy<Submission>(({ step, asked, due, ended, charged }) => {
   const never = Number.NEGATIVE_INFINITY;
-  return [STEPS.indexOf(step), asked ?? never, ended ?? never, misses, charged];
+  return [STEPS.indexOf(step), asked ?? never, due ?? never, ended ?? never, charged];
 });
 
 /** The better of two handles of one day. */

@@ -1,5 +1,5 @@
 import { type Event, NO_FACTS, recordsOf } from "../sync/event.ts";
-import { collectDue, collectFailure, deliver, moveSchedules, schedule } from "./collect.ts";
+import { collectDue, collectFailure, deliver, postpone, schedule } from "./collect.ts";
 import { unseal } from "./email-jobs.ts";
 import { type JobContext, JobRun } from "./job-run.ts";
 import { finalReport, openingReport, progressReport, unfinishedRefresh } from "./report.ts";
@@ -98,7 +98,7 @@ function* progress(run: JobRun): Generator<Event> {
 /** Reports what was done and what is left, in a last state too. Throws what the stream fails for. */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
   const { inputs, task, book, client } = run.context;
-  await moveSchedules(run);
+  await postpone(run);
   if (!task.isSecond) {
     inputs.moveCursors();
     const facts = inputs.suppressed > 0 ? { ...NO_FACTS, suppressed: inputs.suppressed } : undefined;

@@ -42,7 +42,7 @@ const SUBMISSION = object(
   { id: TEXT, at: MOMENT, step: { enum: STEPS }, day: DAY, sync: TEXT },
   {
     ...{ job: orNull(TEXT), code: orNull(TEXT), ended: orNull(MOMENT), asked: orNull(MOMENT) },
-    ...{ due: orNull(MOMENT), charged: { ...AMOUNT, default: 0 }, misses: { ...AMOUNT, default: 0 } },
+    ...{ due: orNull(MOMENT), charged: { ...AMOUNT, default: 0 } },
   },
 );
 const HANDLE = object(
@@ -63,7 +63,7 @@ const MONEY = {
   spent: listOf(tuple(DAY, TEXT, TEXT, AMOUNT, AMOUNT, AMOUNT)),
   prices: listOf(tuple(MOMENT, AMOUNT)),
 };
-const INPUTS = listOf(object({ from: TEXT, filters: TEXT, through: DAY, full: DAY }));
+const INPUTS = listOf(object({ from: TEXT, filters: TEXT, through: DAY }));
 
 const CHANGES = object({}, { items: ITEMS, answered: PACKED, ...MONEY });
 const STATE = object({

@@ -112,7 +112,7 @@ describe("company_lookups", () => {
       if (stage.requests.slice(before).some((request) => request.includes("/job_1_"))) asked.push(day);
     }
     expect(stage.bought.filter((item) => item === "lost.example")).toHaveLength(1);
-    expect(asked).toEqual([0, 1, 2, 3, 4, 5, 6, 13, 20, 27]);
+    expect(asked).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 14, 21, 28]);
   });
 });
 
