@@ -70,14 +70,8 @@ function toSubmit({ would_submit, waiting, unknown_inputs }: Forecast): string {
 
 const HEAD = ["item", "step", "job", "submitted", "due", "credits", "code"];
 
-const spentOf = ({
-  submitted_today,
-  submitted_this_month,
-  spent_today,
-  spent_this_month,
-  may_cost,
-}: Forecast) =>
-  `Today: ${counted(submitted_today, spent_today, may_cost)}; this month: ${counted(submitted_this_month, spent_this_month, may_cost)}`;
+const spentOf = ({ today, this_month, may_cost }: Forecast): string =>
+  `Today: ${counted(today.submitted, today.credits, may_cost)}; this month: ${counted(this_month.submitted, this_month.credits, may_cost)}`;
 
 const counted = (submitted: number, credits: number, mayCost: number | null): string =>
   mayCost === null

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { addDays, BEGINNING, type Day, dayOf } from "../base/time.ts";
-import type { Account, Charged } from "./caps.ts";
-import { mayBuy, probesLeft } from "./due.ts";
+import { type Account, type Charged, roomFor } from "./caps.ts";
+import { probesLeft, reasonToBuy } from "./due.ts";
 import { digestOf, type Salt } from "./identity.ts";
 import type { JobType } from "./job-type.ts";
 import {
@@ -55,8 +55,17 @@ export type BookOptions = {
   readonly streams?: readonly string[];
 };
 
-/** The part of the book that the state of one stream has. */
-export type StreamText = Changes & { readonly delivered: readonly PackedDay[] };
+/** The state of one stream: its part of the book, and where it got to. */
+export type SavedJobs = Required<Changes> & {
+  readonly delivered: readonly PackedDay[];
+  readonly inputs: readonly InputCursor[];
+  /** The newest moment of the records delivered so far. */
+  readonly cursor: string | null;
+  /** The id of the salt of its digests. */
+  readonly salt: string;
+  /** The platform's generation that `delivered` is about. */
+  readonly generation: number | null;
+};
 
 /**
  * The purchases of one setting: one entry for each item, under its digest. Only this class changes an item's step. Each
@@ -64,6 +73,9 @@ export type StreamText = Changes & { readonly delivered: readonly PackedDay[] };
  */
 export class Book {
   readonly inputs = new Map<string, InputCursor>();
+  /** The states that the streams of this run begin with. */
+  readonly saved = new Map<string, SavedJobs>();
+  readonly salt: Salt;
   readonly #options: BookOptions;
   readonly #items = new Map<string, Item>();
   /** The items that have submissions without an answer. */
@@ -79,6 +91,7 @@ export class Book {
   #submitted = 0;
 
   constructor(options: BookOptions) {
+    this.salt = options.salt;
     this.#options = options;
   }
 
@@ -96,7 +109,7 @@ export class Book {
   }
 
   keyOf(item: string): string {
-    return digestOf(this.#options.salt, item);
+    return digestOf(this.salt, item);
   }
 
   /** The key of an item that this run's inputs name. */
@@ -137,32 +150,35 @@ export class Book {
   }
 
   /** Joins the state of a stream. Returns what the book did not know before. @param counts whether its deliveries do */
-  addState(stream: string, { delivered, ...text }: StreamText, counts: boolean): Changes {
-    const changes = this.add({ ...text, answered: [...(text.answered ?? []), ...delivered] });
-    for (const [key] of text.items ?? []) this.#own.add(key);
-    for (const [key] of (text.answered ?? []).flatMap(unpacked)) this.#own.add(key);
-    for (const [key, { day }] of delivered.flatMap(unpacked)) {
-      this.#own.add(key);
-      if (counts) this.#deliveredTo(stream).set(key, day as Day);
-    }
+  addState(stream: string, saved: SavedJobs, counts: boolean): Changes {
+    const { items, delivered, inputs } = saved;
+    const answered = [...saved.answered, ...delivered];
+    const changes = this.add({ ...saved, answered });
+    for (const [key] of [...items, ...answered.flatMap(unpacked)]) this.#own.add(key);
+    for (const [key, { day }] of counts ? delivered.flatMap(unpacked) : [])
+      this.#deliveredTo(stream).set(key, day as Day);
+    for (const input of inputs)
+      if (input.through > (this.inputs.get(input.from)?.through ?? "")) this.inputs.set(input.from, input);
+    this.saved.set(stream, saved);
     return changes;
   }
 
   /** All that is known, for receipts that begin. */
   *toReceipts(): Generator<Changes> {
     yield this.#money();
-    const days = new PackedDays();
+    const days: [Day | "", string][] = [];
     for (const [key, item] of this.#items) {
       if (item.handle !== null || this.#busy.has(key)) yield { items: [[key, item]] };
-      else days.add(item.day, key);
+      else days.push([item.day, key]);
     }
-    yield { answered: days.packed };
+    yield { answered: packed(days) };
   }
 
   /** All that the state of a stream says about the items of this connection. */
-  toState(stream: string, now: number): StreamText {
+  toState(stream: string, about: Pick<SavedJobs, "cursor" | "generation">, now: number): SavedJobs {
     const items: KeyedItem[] = [];
-    const [answered, delivered] = [new PackedDays(), new PackedDays()];
+    const answered: [Day | "", string][] = [];
+    const delivered: typeof answered = [];
     let handles = 0;
     for (const key of this.#own) {
       const { day, handle, subs } = this.get(key);
@@ -173,17 +189,24 @@ export class Book {
       if (kept) handles += 1;
       if (kept || this.#busy.has(key))
         items.push([key, { day: kept ? day : "", handle: kept ? { ...handle, sealed: null } : null, subs }]);
-      if (!this.hasUndelivered(stream, key)) delivered.add(day, key);
-      else if (!kept) answered.add(day, key);
+      if (!this.hasUndelivered(stream, key)) delivered.push([day, key]);
+      else if (!kept) answered.push([day, key]);
     }
-    return { items, answered: answered.packed, delivered: delivered.packed, ...this.#money(dayOf(now)) };
+    const lists = { items, answered: packed(answered), delivered: packed(delivered) };
+    const inputs = [...this.inputs.values()];
+    return { ...about, salt: this.salt.id, ...lists, ...this.#money(dayOf(now)), inputs };
   }
 
   // Events.
 
-  /** Whether an item may be bought now. */
-  mayBuy(key: string, type: Pick<JobType, "resubmitRules" | "caps">, now: number): boolean {
-    return mayBuy(this.get(key), type, this.account(now), now);
+  /** The one question before an item is bought: its own past and the caps must both allow it. */
+  mayBuy(
+    key: string,
+    { resubmitRules, caps }: Pick<JobType, "resubmitRules" | "caps">,
+    now: number,
+  ): boolean {
+    const reason = reasonToBuy(this.get(key), resubmitRules, now);
+    return reason !== undefined && roomFor(caps, this.account(now)) >= 1;
   }
 
   /** A submission is about to leave. Its moment is later than any that is known of the item. */
@@ -384,20 +407,11 @@ const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 
 const spendingKey = (...[day, sync, runId]: readonly [Day, string, string, ...number[]]): string =>
   `${day}|${runId}|${sync}`;
 
-/** Lists of digests by day. */
-class PackedDays {
-  readonly #days = new Map<Day, string[]>();
-
-  add(day: Day | "", key: string): void {
-    if (day === "") return;
-    const keys = this.#days.get(day);
-    if (keys === undefined) this.#days.set(day, [key]);
-    else keys.push(key);
-  }
-
-  get packed(): readonly PackedDay[] {
-    return [...this.#days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([day, keys]) => [day, keys.join("")]);
-  }
+/** Joins the digests of each day. */
+function packed(all: Iterable<readonly [day: Day | "", key: string]>): readonly PackedDay[] {
+  const days = new Map<Day, string>();
+  for (const [day, key] of all) if (day !== "") days.set(day, (days.get(day) ?? "") + key);
+  return [...days].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
 const unpacked = ([day, digests]: PackedDay): KeyedItem[] =>

@@ -175,7 +175,7 @@ export async function* deliver(
     if (failure === undefined)
       await run.recordOutcome(book.answered(key, id, client.now(), answer.cost, null));
   }
-  yield* recordsOf(stream, toLines(type.records(stream, { jobId: job, hasEarlier }, answer)), client.now());
+  yield* recordsOf(stream, toLines(type.records(stream, answer, job, hasEarlier)), client.now());
   collecting.answered += 1;
   run.advance(answer.cursor);
   // The next run learns a failure from the state, or asks again: it costs nothing.

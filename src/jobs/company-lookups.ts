@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { knownCode } from "../service/error-table.ts";
-import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
+import type { Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";
@@ -42,8 +42,7 @@ export function companyLookups(settings: CompanyLookup): JobType {
 function readResult(status: number, value: unknown): JobReply | undefined {
   if (!isObject(value) || value["success"] === false) return undefined;
   const { status: said, scheduled_processing_time: scheduled } = value;
-  if (said === "success" || said === "error")
-    return saidCost(value) > MAX_COST ? undefined : { kind: "answered", answer: toAnswer(value) };
+  if (said === "success" || said === "error") return { kind: "answered", answer: toAnswer(value) };
   const isPending = status === 202 || (status === 200 && (said === "processing" || said === "queued"));
   return isPending ? { kind: "pending", due: toMoment(scheduled) } : undefined;
 }
@@ -59,17 +58,12 @@ function toAnswer(value: JsonObject): Answer {
 
 /** The larger of the credits that a reply names and of its contacts. A number that is no cost does not count. */
 function costOf(value: unknown): number {
-  const { contacts, ...reply } = objectOf(value);
-  const said = saidCost(reply);
-  return Math.max(Array.isArray(contacts) ? contacts.length : 0, said > MAX_COST ? 0 : said);
+  const { contacts, credits_used: named } = objectOf(value);
+  const credits = typeof named === "number" || typeof named === "string" ? Number(named) : 0;
+  return Math.max(Array.isArray(contacts) ? contacts.length : 0, credits <= MAX_COST ? credits : 0);
 }
 
-function saidCost({ credits_used: said }: JsonObject): number {
-  const cost = typeof said === "number" || typeof said === "string" ? Number(said) : 0;
-  return Number.isNaN(cost) ? 0 : cost;
-}
-
-function toRecords(stream: string, { jobId }: AboutAnswer, { value }: Answer): readonly JsonObject[] {
+function toRecords(stream: string, { value }: Answer, jobId: string | null): readonly JsonObject[] {
   const record: JsonObject = { ...value, job_id: jobId };
   if (stream === "company_lookups") return [record];
   const { job_id, domain = null, created_at = null, contacts } = record;

@@ -1,5 +1,4 @@
 import { DAY_MS, HOUR_MS, startOf } from "../base/time.ts";
-import { type Account, type Caps, roomFor } from "./caps.ts";
 import { type Item, isOut, openOf, type Step, type Submission, submissionsOf } from "./join.ts";
 
 /** An item that the service refused is submitted again after this time (ms). */
@@ -60,14 +59,6 @@ export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyR
   if (item.day !== "") return "refresh";
   return isDoubted(item) ? "doubted" : "new";
 }
-
-/** The one question before an item is bought: its own past and the caps must both allow it. */
-export const mayBuy = (
-  item: Item,
-  { resubmitRules, caps }: { readonly resubmitRules: ResubmitRules; readonly caps: Caps },
-  account: Account,
-  now: number,
-): boolean => reasonToBuy(item, resubmitRules, now) !== undefined && roomFor(caps, account) >= 1;
 
 /** When a job is asked for, or the item may be submitted again. Not finite: at once, or never. */
 export function nextAt(item: Item, rules: ResubmitRules): number {

@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import type { EmailCheck, EmailVerification } from "../config/config.ts";
 import { normalizeItem } from "../config/items.ts";
 import { envelopeCode } from "../service/error-table.ts";
-import type { AboutAnswer, Answer, JobReply, JobType } from "./job-type.ts";
+import type { Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toCursor, toMoment } from "./requests.ts";
 
 /** The common part of checks and verifications: neither costs credits. */
@@ -58,10 +58,10 @@ function readView(status: number, value: unknown): JobReply | undefined {
 const isAnswered = (source: unknown): boolean => isObject(source) && typeof source["is_user"] === "boolean";
 
 /** One record a source. Nothing that was answered before is replaced by a null. */
-const toRecords = (_stream: string, about: AboutAnswer, { value }: Answer): readonly JsonObject[] =>
+const toRecords: JobType["records"] = (_stream, { value }, jobId, hasEarlier) =>
   Object.entries(isObject(value["sources"]) ? value["sources"] : {})
-    .filter(([, source]) => isAnswered(source) || !about.hasEarlier)
-    .map(([name, source]) => toRecord(about.jobId, value["email"], name, source));
+    .filter(([, source]) => isAnswered(source) || !hasEarlier)
+    .map(([name, source]) => toRecord(jobId, value["email"], name, source));
 
 function toRecord(jobId: string | null, email: unknown, source: string, answer: unknown): JsonObject {
   const fields = isObject(answer) ? answer : {};
@@ -82,7 +82,7 @@ export const emailVerifications = (settings: EmailVerification): JobType => ({
   taken: (response, email, answered) =>
     isCut(response) ? undefined : { kind: "answered", answer: verified(email, answered, response) },
   result: () => undefined,
-  records: (_stream, _about, { value }) => [value],
+  records: (_stream, { value }) => [value],
 });
 
 /** Whether a response that is no JSON begins as JSON does, or is empty: its end is lost. */

@@ -59,7 +59,7 @@ export class Inputs {
   readonly found = new Map<string, string>();
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
-  #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
+  readonly #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
   /** How many sources were read to their ends. */
   #read = 0;
   /** The keys that passes over rows found, by source. */
@@ -119,8 +119,8 @@ export class Inputs {
         this.failure ??= error;
       }
     }
-    this.#sortLater();
-    yield this.#later;
+    // Refreshes last, and the oldest first, so that no cap leaves an item out for good.
+    yield this.#later.sort((a, b) => Number(a.isRefresh) - Number(b.isRefresh) || a.at - b.at);
   }
 
   /** Moves the cursors of passes that saw all rows and left no item that is still wanted. */
@@ -183,15 +183,7 @@ export class Inputs {
     if (reason === "new") return reason;
     const at = submissionsOf(item).at(-1)?.at ?? Date.parse(item.day);
     this.#later.push({ ...candidate, isRefresh: reason === "refresh", at });
-    if (this.#later.length < 2 * MAX_WAITING) return reason;
-    this.#sortLater();
-    this.#later.length = MAX_WAITING;
     return reason;
-  }
-
-  /** Refreshes last, and the oldest first, so that no cap leaves an item out for good. */
-  #sortLater(): void {
-    this.#later.sort((a, b) => Number(a.isRefresh) - Number(b.isRefresh) || a.at - b.at);
   }
 }
 

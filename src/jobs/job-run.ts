@@ -15,8 +15,9 @@ const STATE_MS = 5_000;
 /** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
 const SIGN_OF_LIFE_MS = 180_000;
 
-/** The work of one stream in this run. */
-export type JobTask = {
+/** Everything that one stream of jobs needs. */
+export type JobContext = {
+  readonly type: JobType;
   readonly spec: JobStreamSpec;
   /** The newest moment of the records delivered so far. */
   readonly cursor: string | null;
@@ -30,16 +31,10 @@ export type JobTask = {
   readonly scanAllInputs: boolean;
   /** The most that this run may submit. */
   readonly maxSubmissions: number;
-};
-
-/** Everything that one stream of jobs needs. */
-export type JobContext = {
-  readonly type: JobType;
-  readonly task: JobTask;
   /** The purchases of the setting's items. */
   readonly book: Book;
   readonly inputs: Inputs;
-  readonly memory: Pick<Memory, "saltOf" | "hasReceipts" | "blocked" | "write" | "state">;
+  readonly memory: Pick<Memory, "hasReceipts" | "blocked" | "write" | "state">;
   readonly client: Client;
   /** Resolves when the service's clock is known. */
   ready(): Promise<void>;
@@ -104,13 +99,13 @@ export class JobRun {
 
   constructor(context: JobContext) {
     this.context = context;
-    this.#cursor = context.task.cursor;
+    this.#cursor = context.cursor;
     this.lastProgress = context.clock.monotonic();
     this.#stateAt = this.lastProgress;
   }
 
   get stream(): string {
-    return this.context.task.spec.name;
+    return this.context.spec.name;
   }
 
   /** Whether nothing more is to be begun. */
@@ -126,8 +121,8 @@ export class JobRun {
 
   /** How long (ms) to wait for the next job; undefined if none is due while this run may wait. */
   get pause(): number | undefined {
-    const { client, clock, type, task, endsAt } = this.context;
-    if (this.nextDue === undefined || task.isSecond || this.isOver) return undefined;
+    const { client, clock, type, isSecond, endsAt } = this.context;
+    if (this.nextDue === undefined || isSecond || this.isOver) return undefined;
     const pause = this.nextDue - client.now();
     return pause > Math.min(type.maxWait - this.waited, endsAt - clock.monotonic()) ? undefined : pause;
   }
@@ -154,8 +149,8 @@ export class JobRun {
 
   /** The state as it is now. @param announces whether only this state remembers what is about to leave */
   *checkpoint(announces = false): Generator<Event> {
-    const { memory, task, client, clock } = this.context;
-    const state = memory.state(task.spec, this.#cursor, client.now());
+    const { memory, spec, client, clock } = this.context;
+    const state = memory.state(spec, this.#cursor, client.now());
     this.#hasChanged = false;
     const spent = { ...this.spent };
     yield { kind: "checkpoint", stream: this.stream, state, spent, ...(announces && { announces }) };

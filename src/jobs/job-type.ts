@@ -37,8 +37,11 @@ export type JobType = {
   result(status: number, value: unknown): JobReply | undefined;
   /** The credits that a reply says it cost, whether it is of other use or not. */
   costOf(reply: unknown): number;
-  /** The records of an answer for one of the setting's streams. */
-  records(stream: string, about: AboutAnswer, answer: Answer): readonly JsonObject[];
+  /**
+   * The records of an answer for one of the setting's streams.
+   * @param hasEarlier whether an earlier answer was delivered: a failed part of this one must not replace it
+   */
+  records(stream: string, answer: Answer, jobId: string | null, hasEarlier: boolean): readonly JsonObject[];
 };
 
 /** `path` may contain `{job}`, for the job's id. */
@@ -75,13 +78,6 @@ export type Problem = {
   readonly isRetryable?: boolean;
   /** The credits that the reply says it cost. */
   readonly cost?: number;
-};
-
-/** The job of an answer, and its past. */
-export type AboutAnswer = {
-  readonly jobId: string | null;
-  /** Whether an earlier answer was delivered, in whole or in part. A failed part of this one must not replace it. */
-  readonly hasEarlier: boolean;
 };
 
 /** A result, or the response to a verification. */

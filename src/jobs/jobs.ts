@@ -23,7 +23,6 @@ import { bounded, NOT_COUNTED, type Service } from "../sync/service.ts";
 import type { Window } from "../sync/window.ts";
 import { withoutEchoes } from "./echoes.ts";
 import { Inputs, type RowSource } from "./inputs.ts";
-import type { JobTask } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { type JobClients, jobTypeOf, probeJobs } from "./kinds.ts";
 import { Memory } from "./memory.ts";
@@ -95,16 +94,14 @@ export async function openJobs(
       const { setting, name } = spec;
       const order = orders.get(name);
       if (order === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
-      const { book, hasState, cursors, maxSubmissions } = memory.of(setting);
       const { isRefresh } = order;
-      const task: JobTask = {
-        ...{ spec, isRefresh, maxSubmissions },
-        isSecond: started.has(setting) && !isRefresh,
-        cursor: cursors.get(name) ?? null,
-        hasHistory: hasState || book.size > 0,
-        // Without a state only rows tell which items of the receipts this connection wants.
-        scanAllInputs: isRefresh || (!hasState && book.size > 0),
-      };
+      const book = memory.of(setting);
+      const maxSubmissions = memory.maxSubmissions(setting);
+      const hasState = book.saved.size > 0;
+      const hasHistory = hasState || book.size > 0;
+      // Without a state only rows tell which items of the receipts this connection wants.
+      const scanAllInputs = isRefresh || (!hasState && book.size > 0);
+      const isSecond = started.has(setting) && !isRefresh;
       if (!isRefresh) started.add(setting);
       const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
       const type = jobTypeOf(setting, config);
@@ -115,11 +112,21 @@ export async function openJobs(
         ...{ type, book, stream: name, suppressed: config.suppressed },
         sources: type.froms.map((from) => rowsOf(from, type.kind, config, services)),
         // A later run may want items that this one does not.
-        readsAll: refreshAfterDays !== null || retryUnknown || task.scanAllInputs,
+        readsAll: refreshAfterDays !== null || retryUnknown || scanAllInputs,
         now: () => client.now(),
       });
       return readJobs({
-        ...{ type, task, book, inputs, memory, client, clock, endsAt, signal },
+        ...{ spec, type, isRefresh, isSecond, hasHistory, scanAllInputs, maxSubmissions },
+        ...{
+          book,
+          inputs,
+          memory,
+          client,
+          clock,
+          endsAt,
+          signal,
+          cursor: book.saved.get(name)?.cursor ?? null,
+        },
         ready: async () => {
           if (!client.knowsTime) await probeJobs(spec, services);
         },

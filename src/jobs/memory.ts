@@ -8,11 +8,11 @@ import type { Environment } from "../config/environment.ts";
 import type { LockRuntime } from "../output/files/lock.ts";
 import { codeOf } from "../output/files/reason.ts";
 import type { StreamState } from "../sync/event.ts";
-import { Book } from "./book.ts";
+import { Book, type SavedJobs } from "./book.ts";
 import { receiptsPathOf, saltOf } from "./identity.ts";
 import type { Changes } from "./join.ts";
-import { type Line, otherSalt, Receipts, type Salts } from "./receipts.ts";
-import { parseJobState, type SavedJobs, toJobState } from "./state.ts";
+import { type Line, otherSalt, Receipts } from "./receipts.ts";
+import { parseJobState, toJobState } from "./state.ts";
 
 /** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
 const MAX_WITHOUT_MEMORY = 10;
@@ -25,57 +25,57 @@ export type RememberedStream = JobStreamSpec & {
   readonly generation: number | null;
 };
 
-export type LookOptions = {
+export type MemoryOptions = {
   readonly config: Config;
   readonly environment: Environment;
   /** The state of each stream. */
   readonly states: ReadonlyMap<string, unknown>;
   readonly streams: readonly RememberedStream[];
   /** The platform's name for this sync, however often it tries it. */
-  readonly syncId: string | null;
+  readonly syncId?: string | null;
+  /** Undefined: nothing is locked or written. */
+  readonly lock?: LockRuntime;
+  readonly notify?: (text: string) => void;
 };
-
-export type MemoryOptions = LookOptions & { readonly lock: LockRuntime; notify(text: string): void };
 
 /** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
 export class Memory {
   /** Why nothing may be submitted. Jobs that are known are still asked for. */
   blocked: ConfigError | undefined;
-  readonly #options: LookOptions;
-  readonly #salts: Salts;
+  readonly #options: MemoryOptions;
   readonly #books: ReadonlyMap<JobSetting, Book>;
-  readonly #saved = new Map<string, SavedJobs>();
   /** Why the state of a stream cannot be used. */
   readonly #unusable = new Map<JobSetting, ConfigError>();
   #receipts: Receipts | undefined;
   /** Whether receipts are not wanted, or a default place for them is not usable. */
   #isForgetful: boolean;
 
-  private constructor(options: LookOptions) {
+  private constructor(options: MemoryOptions) {
     const { config, streams, syncId } = options;
     const runId = randomBytes(6).toString("base64url");
     this.#options = options;
     this.#isForgetful = config.receiptsFile === "";
-    this.#salts = new Map(JOB_SETTINGS.map((setting) => [setting, saltOf(setting, config)]));
     this.#books = new Map(
-      [...this.#salts].map(([setting, salt]) => {
+      JOB_SETTINGS.map((setting) => {
         const selected = streams.filter((one) => one.setting === setting && one.isSelected);
-        const names = selected.map(({ name }) => name);
+        const [salt, names] = [saltOf(setting, config), selected.map(({ name }) => name)];
         return [setting, new Book({ salt, syncId: syncId ?? runId, runId, streams: names })];
       }),
     );
   }
 
   /**
-   * Takes the receipts' lock and joins what receipts and states say. Asks the service nothing.
+   * Takes the receipts' lock and joins what receipts and states say. Asks the service nothing. Without a lock receipts that
+   * cannot be used are only `blocked`, and nothing is written.
    * @throws TransientError while another run has the receipts
    */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options);
-    if (options.streams.length > 0) await memory.#openReceipts(options);
+    if (options.streams.length > 0) await memory.#openReceipts();
     try {
       await memory.#readReceipts();
       const missing = memory.#readStates();
+      if (options.lock === undefined) return memory;
       await memory.#refuseOtherKey();
       if (memory.blocked === undefined) await memory.#receipts?.begin(() => memory.#lines(), missing);
       return memory;
@@ -83,16 +83,6 @@ export class Memory {
       await memory.close();
       throw error;
     }
-  }
-
-  /** Reads what is remembered, without a lock and writing nothing. `blocked`: the receipts cannot be used. */
-  static async look(options: LookOptions): Promise<Memory> {
-    const memory = new Memory(options);
-    const place = receiptsPathOf(options.config, options.environment);
-    if (place !== null) memory.#receipts = await Receipts.look(place.path, memory.#salts);
-    await memory.#readReceipts();
-    memory.#readStates();
-    return memory;
   }
 
   /** How many items are known. */
@@ -104,31 +94,27 @@ export class Memory {
     return this.#receipts !== undefined && this.blocked === undefined;
   }
 
-  /** The purchases of a setting, and what its streams begin with. @throws ConfigError for a state that cannot be used */
-  of(setting: JobSetting) {
+  /** The purchases of a setting. @throws ConfigError for a state that cannot be used */
+  of(setting: JobSetting): Book {
     const [book, error] = [this.#books.get(setting), this.#unusable.get(setting)];
     if (error !== undefined) throw error;
     if (book === undefined) throw new Error(`Cannot open the jobs of "${setting}": there is no such setting`);
-    const names = this.#options.streams.filter((one) => one.setting === setting).map(({ name }) => name);
-    const cursors = new Map(names.map((name) => [name, this.#saved.get(name)?.cursor ?? null]));
-    const hasState = names.some((name) => this.#saved.has(name));
-    const maxSubmissions = this.#isForgetful && !hasState ? MAX_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
-    return { book, hasState, maxSubmissions, cursors };
+    return book;
   }
 
-  /** The salt of a setting's digests, which also seals its responses. */
-  saltOf(setting: JobSetting): string {
-    return this.#salts.get(setting)?.key ?? "";
+  /** The most that this run may submit of a setting. */
+  maxSubmissions(setting: JobSetting): number {
+    const isForgotten = this.#isForgetful && this.of(setting).saved.size === 0;
+    return isForgotten ? MAX_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
   }
 
   /** The state of a stream as it is now. @param now epoch ms by the service's clock */
-  state({ name, setting, cursorField }: JobStreamSpec, cursor: string | null, now: number): StreamState {
+  state(spec: JobStreamSpec, cursor: string | null, now: number): StreamState {
+    const { name, setting } = spec;
+    const book = this.of(setting);
     const stream = this.#options.streams.find((one) => one.name === name);
-    const generation = stream?.generation ?? this.#saved.get(name)?.generation ?? null;
-    const { book } = this.of(setting);
-    const salt = this.#salts.get(setting)?.id ?? "";
-    const head = { cursor, salt, generation, inputs: [...book.inputs.values()] };
-    return toJobState({ name, cursorField }, { ...head, text: book.toState(name, now) });
+    const generation = stream?.generation ?? book.saved.get(name)?.generation ?? null;
+    return toJobState(spec, book.toState(name, { cursor, generation }, now));
   }
 
   /** Writes to the receipts, if there are any that can be read. Returns when that is on the disk. */
@@ -146,11 +132,16 @@ export class Memory {
   }
 
   /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
-  async #openReceipts({ config, environment, lock, notify }: MemoryOptions): Promise<void> {
+  async #openReceipts(): Promise<void> {
+    const { config, environment, lock, notify = () => {} } = this.#options;
     const place = receiptsPathOf(config, environment);
     if (place === null) return;
     try {
-      this.#receipts = await Receipts.open(place.path, this.#salts, lock, notify);
+      const salts = new Map([...this.#books].map(([setting, { salt }]) => [setting, salt]));
+      this.#receipts =
+        lock === undefined
+          ? await Receipts.look(place.path, salts)
+          : await Receipts.open(place.path, salts, lock, notify);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       if (place.isNamed || (await mayExist(place.path))) this.blocked = error;
@@ -181,14 +172,9 @@ export class Memory {
       try {
         const saved = parseJobState({ name, cursorField }, states.get(name));
         if (saved === null || book === undefined) continue;
-        if (saved.salt !== this.#salts.get(setting)?.id && hasItems(saved))
-          throw otherSalt(`The state of "${name}"`);
-        this.#saved.set(name, saved);
+        if (saved.salt !== book.salt.id && hasItems(saved)) throw otherSalt(`The state of "${name}"`);
         const counts = generation === null ? !isRefresh : saved.generation === generation;
-        missing.push([setting, book.addState(name, saved.text, counts)]);
-        for (const input of saved.inputs)
-          if (input.through > (book.inputs.get(input.from)?.through ?? ""))
-            book.inputs.set(input.from, input);
+        missing.push([setting, book.addState(name, saved, counts)]);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
         this.#unusable.set(setting, error);
@@ -206,18 +192,17 @@ export class Memory {
   async #refuseOtherKey(): Promise<void> {
     const { config, environment, streams } = this.#options;
     const place = receiptsPathOf(config, environment);
-    const settings = new Set(streams.map(({ setting }) => setting));
-    const unknown = [...settings].filter((one) => this.#books.get(one)?.size === 0);
+    const unknown = streams.filter(({ setting }) => this.#books.get(setting)?.size === 0);
     if (place === null || place.isNamed || unknown.length === 0) return;
     const folder = dirname(place.path);
     const names = (await readdir(folder).catch(() => [])).filter(
       (name) => /^receipts-[0-9a-f]{16}\.jsonl$/.test(name) && name !== basename(place.path),
     );
     for (const receiptsFile of names.map((name) => join(folder, name))) {
-      const options = { ...this.#options, config: { ...config, receiptsFile }, states: new Map() };
-      const other = await Memory.look(options).catch(() => undefined);
-      await other?.close();
-      if (unknown.some((setting) => other?.of(setting).book.size))
+      const other = { config: { ...config, receiptsFile }, environment, streams, states: new Map() };
+      const memory = await Memory.open(other);
+      await memory.close();
+      if (unknown.some(({ setting }) => memory.of(setting).size > 0))
         this.blocked ??= otherKey(receiptsFile, place.path);
     }
   }
@@ -230,7 +215,7 @@ const mayExist = (path: string): Promise<boolean> =>
     (error: unknown) => codeOf(error) !== "ENOENT" && codeOf(error) !== "ENOTDIR",
   );
 
-const hasItems = ({ text: { items = [], answered = [], delivered } }: SavedJobs): boolean =>
+const hasItems = ({ items, answered, delivered }: SavedJobs): boolean =>
   items.length + answered.length + delivered.length > 0;
 
 const otherKey = (path: string, own: string): ConfigError =>

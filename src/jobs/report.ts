@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import { systemClock } from "../service/clock.ts";
 import type { Notice } from "../sync/event.ts";
-import { Book } from "./book.ts";
+import type { Book } from "./book.ts";
 import { type Account, passedCaps, roomFor } from "./caps.ts";
 import { isDoubted, nextAt } from "./due.ts";
 import { receiptsPathOf } from "./identity.ts";
@@ -20,32 +20,22 @@ import { parseJobState } from "./state.ts";
 
 /** Warnings to log before the first submission. @param count items of the config that wait */
 export function* openingReport({ context, stream }: JobRun, count: number): Generator<Notice> {
-  const { type, inputs, task, memory } = context;
-  const { hasHistory, maxSubmissions } = task;
-  const { invalid } = inputs;
-  if (invalid.count > 0) {
-    const invalids =
-      type.kind === "domain"
-        ? plural(invalid.count, "invalid domain")
-        : plural(invalid.count, "invalid e-mail address", "invalid e-mail addresses");
-    const more = invalid.count > invalid.places.length ? " and others" : "";
-    yield warning(stream, `${invalids}, never sent: ${invalid.places.join(", ")}${more}`);
+  const { type, inputs, memory, hasHistory, maxSubmissions } = context;
+  const { count: invalid, places } = inputs.invalid;
+  if (invalid > 0) {
+    const more = invalid > places.length ? " and others" : "";
+    yield warning(stream, `${plural(invalid, "invalid item")}, never sent: ${places.join(", ")}${more}`);
   }
   const rows = type.froms.length === 0 ? [] : [`what the rows of ${type.froms.join(" and ")} name`];
   if (hasHistory || count + rows.length === 0) return;
-  const { submissions, credits } = type.caps;
   // Without receipts and a state the next run may know nothing of what this one submits.
-  const most = Math.min(submissions.sync, maxSubmissions);
+  const first = Math.min(count, type.caps.submissions.sync, maxSubmissions);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
-  const items =
-    count === 0
-      ? []
-      : [`up to ${shown(Math.min(count, most))} of ${plural(count, "item")} of "${type.settingName}"`];
-  const andCredits = costs(type) ? ` and ${plural(credits.sync, "credit")}` : "";
+  const items = count === 0 ? [] : [`${shown(first)} of ${plural(count, "item")} of "${type.settingName}"`];
   yield warning(
     stream,
-    `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits ${[...items, ...rows].join(", and ")} ` +
-      `(at most ${plural(most, "submission")}${andCredits} a sync)`,
+    `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits up to ` +
+      `${[...items, ...rows].join(", and ")}. The caps are ${capsOf(type)}`,
   );
 }
 
@@ -64,7 +54,7 @@ export function progressReport({ context, stream, nextDue }: JobRun): Notice {
 
 /** The sync's work, what waits, and the warnings for the operator. */
 export function* finalReport({ context, stream, spent, ...run }: JobRun): Generator<Notice> {
-  const { type, book, client, inputs, task } = context;
+  const { type, book, client, inputs, isSecond } = context;
   const { refused } = run.submitting;
   const { answered, jobs } = run.collecting;
   const { open, unknown, unpaid, account, due } = figuresOf(book, client.now(), run.submitting.own);
@@ -72,15 +62,13 @@ export function* finalReport({ context, stream, spent, ...run }: JobRun): Genera
   const until = Number.isFinite(due) ? `, the first answer is due at ${new Date(due).toISOString()}` : "";
   // Items that were submitted when the account had run dry wait again.
   const left = Math.max(0, inputs.waiting - spent.submissions + unpaid);
-  const text = task.isSecond
+  const text = isSecond
     ? done
     : `${done}, ${shown(spent.submissions)} submitted${spentSoFar(type, account)}; ${plural(open, "job")} left open ` +
       `until the next sync${until}; ${plural(left, "item")} left for later syncs`;
   yield { kind: "log", level: "info", endOf: stream, text };
-  if (task.isSecond) return;
-  const problems = new Map<string, number>();
-  for (const { lastProblem } of jobs.values())
-    if (lastProblem !== undefined) problems.set(lastProblem.code, (problems.get(lastProblem.code) ?? 0) + 1);
+  if (isSecond) return;
+  const problems = countsOf([...jobs.values()].flatMap(({ lastProblem }) => lastProblem?.code ?? []));
   const places = refused.slice(0, MAX_PLACES).map(({ place, code }) => `${place} (${code})`);
   const warnings = [
     unknown > 0 &&
@@ -132,6 +120,12 @@ function figuresOf(book: Book, now: number, own: ReadonlySet<string> = new Set()
   return { ...out, account: book.account(now) };
 }
 
+const countsOf = (words: readonly string[]): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+};
+
 const warning = (stream: string, text: string): Notice => ({
   kind: "log",
   level: "warn",
@@ -151,22 +145,25 @@ export async function forecastsOf(
   environment: Environment,
   states: ReadonlyMap<string, unknown>,
 ): Promise<readonly Forecast[]> {
-  const specs = jobSpecsOf(config);
-  const streams = specs.map((spec) => ({ ...spec, isSelected: true, isRefresh: false, generation: null }));
-  const memory = await Memory.look({ config, environment, states, streams, syncId: null });
-  try {
-    if (memory.blocked !== undefined) throw memory.blocked;
-    const forecasts: Forecast[] = [];
-    for (const setting of new Set(specs.map((spec) => spec.setting)))
-      forecasts.push(await forecastOf(setting, config, memory));
-    return forecasts;
-  } finally {
-    await memory.close();
-  }
+  const memory = await look(config, environment, states);
+  const forecasts: Forecast[] = [];
+  for (const setting of new Set(jobSpecsOf(config).map((spec) => spec.setting)))
+    forecasts.push(await forecastOf(setting, config, memory));
+  return forecasts;
+}
+
+/** All that is remembered, without a lock. @throws ConfigError for receipts that cannot be used */
+async function look(config: Config, environment: Environment, states: ReadonlyMap<string, unknown>) {
+  const about = { isSelected: true, isRefresh: false, generation: null };
+  const streams = jobSpecsOf(config).map((spec) => ({ ...spec, ...about }));
+  const memory = await Memory.open({ config, environment, states, streams });
+  await memory.close();
+  if (memory.blocked !== undefined) throw memory.blocked;
+  return memory;
 }
 
 async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
-  const { book, maxSubmissions } = memory.of(setting);
+  const book = memory.of(setting);
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
   const type = jobTypeOf(setting, config);
   const now = systemClock.now();
@@ -184,7 +181,10 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
   const { sync, day, month } = type.caps.credits;
   const left = Math.min(sync, day - account.day.credits, month - account.month.credits);
   // The run learns a price from its first answer; until then one credit is the least.
-  const room = Math.min(maxSubmissions, roomFor(type.caps, { ...account, price: account.price ?? 1 }));
+  const room = Math.min(
+    memory.maxSubmissions(setting),
+    roomFor(type.caps, { ...account, price: account.price ?? 1 }),
+  );
   const wouldSubmit = Math.min(inputs.waiting, room);
   const mayCost = wouldSubmit > 0 || (type.froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
   return {
@@ -197,10 +197,7 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
     /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
     may_cost: costs(type) ? mayCost : null,
     ...{ open, unknown, invalid: inputs.invalid, suppressed: inputs.suppressed },
-    submitted_today: account.day.submitted,
-    submitted_this_month: account.month.submitted,
-    spent_today: account.day.credits,
-    spent_this_month: account.month.credits,
+    ...{ today: account.day, this_month: account.month },
     spent: book.spentByDay(),
     items: [...items.values()],
   };
@@ -239,14 +236,10 @@ export async function describeReceipts(
   config: Config,
   environment: Environment,
 ): Promise<string | undefined> {
-  const streams = jobSpecsOf(config);
+  if (jobSpecsOf(config).length === 0) return undefined;
   const place = receiptsPathOf(config, environment);
-  if (streams.length === 0) return undefined;
   if (place === null) return "There are no receipts: only the state knows what was bought";
-  const memory = await Memory.look({ config, environment, states: new Map(), streams: [], syncId: null });
-  await memory.close();
-  const { purchases, blocked } = memory;
-  if (blocked !== undefined) throw blocked;
+  const { purchases } = await look(config, environment, new Map());
   const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
   return `The receipts "${resolve(place.path)}" ${known}`;
 }
@@ -255,21 +248,14 @@ export async function describeReceipts(
 export function describeJobState(spec: JobStreamSpec, state: unknown): readonly string[] {
   const saved = parseJobState(spec, state);
   if (saved === null) return ["nothing is submitted yet"];
-  const { text, cursor } = saved;
-  const { items = [], answered = [], delivered } = text;
-  const steps = new Map<string, number>();
-  for (const [, item] of items)
-    for (const { step } of submissionsOf(item)) steps.set(step, (steps.get(step) ?? 0) + 1);
+  const { items, answered, delivered, cursor } = saved;
+  const steps = countsOf(items.flatMap(([, item]) => submissionsOf(item).map(({ step }) => step)));
   const packed = [...answered, ...delivered].reduce((sum, [, digests]) => sum + digests.length / 16, 0);
   const finished = packed + items.filter(([, { day }]) => day !== "").length;
   const byStep = [...steps].map(([step, count]) => `${count} ${step}`);
-  const book = new Book({ salt: { key: "", id: "" }, syncId: "", runId: "" });
-  book.add(text);
-  const spent = book.spentByDay();
   return [
     cursor === null ? "nothing is delivered yet" : `delivered up to ${cursor}`,
     `items: ${[...byStep, `${finished} finished`].join(", ")}`,
-    ...spent.map(([day, count, credits]) => `${day}: ${count} submitted, ${plural(credits, "credit")}`),
   ];
 }
 
@@ -284,14 +270,15 @@ const jobTypesOf = (config: Config): readonly JobType[] =>
 
 /** The caps of a config's jobs, in a sentence; undefined if it has none. */
 export function describeCaps(config: Config): string | undefined {
-  const parts = jobTypesOf(config).map((type) => {
-    const { submissions, credits } = type.caps;
-    const items = plural(submissions.sync, type.noun);
-    if (!costs(type)) return `${items} a sync, ${capBy("day", submissions.day, shown)}`;
-    const days = capBy("day", credits.day, inCredits);
-    return `${items} and ${inCredits(credits.sync)} a sync, ${days}, ${capBy("month", credits.month, inCredits)}`;
-  });
+  const parts = jobTypesOf(config).map((type) => capsOf(type));
   return parts.length === 0 ? undefined : `At most ${parts.join("; at most ")}`;
+}
+
+function capsOf({ caps: { submissions, credits }, noun }: JobType): string {
+  const items = plural(submissions.sync, noun);
+  if (!Number.isFinite(credits.sync)) return `${items} a sync, ${capBy("day", submissions.day, shown)}`;
+  const days = `${capBy("day", credits.day, inCredits)}, ${capBy("month", credits.month, inCredits)}`;
+  return `${items} and ${inCredits(credits.sync)} a sync, ${days}`;
 }
 
 const capBy = (period: string, cap: number, words: (cap: number) => string): string =>

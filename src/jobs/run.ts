@@ -36,15 +36,15 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
 
 /** Looks at the items of the config, and at open jobs. Rows are read later, while jobs are worked on. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { task, inputs, ready, book, memory, type } = run.context;
-  const candidates = task.isSecond ? [] : await inputs.configured();
-  if (!task.isSecond && (!task.isRefresh || task.scanAllInputs)) run.source = inputs.fromRows();
-  if (!task.isRefresh) run.submitting.queue.push(...candidates);
+  const { isRefresh, isSecond, scanAllInputs, inputs, ready, book, memory, type } = run.context;
+  const candidates = isSecond ? [] : await inputs.configured();
+  if (!isSecond && (!isRefresh || scanAllInputs)) run.source = inputs.fromRows();
+  if (!isRefresh) run.submitting.queue.push(...candidates);
   // Items that rows named before are wanted although no list names them.
-  schedule(run, book.collectable(run.stream, task.isRefresh || type.froms.length === 0));
+  schedule(run, book.collectable(run.stream, isRefresh || type.froms.length === 0));
   if (run.nextDue !== undefined || candidates.length > 0) await ready();
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
-  if (!task.isRefresh) yield* openingReport(run, candidates.length);
+  if (!isRefresh) yield* openingReport(run, candidates.length);
   yield* deliverSealed(run);
 }
 
@@ -62,13 +62,13 @@ function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
 
 /** Delivers responses that the receipts kept, now that their e-mails are known. */
 async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, book, memory, type } = run.context;
+  const { inputs, book } = run.context;
   const found = [...inputs.found];
   inputs.found.clear();
   for (const [key, email] of found) {
     const { handle } = book.get(key);
     if (handle === null || handle.sealed === null || !book.isRetrievable(run.stream, key)) continue;
-    const answer = unseal(memory.saltOf(type.setting), email, handle.sealed);
+    const answer = unseal(book.salt.key, email, handle.sealed);
     if (answer !== undefined) yield* deliver(run, { key, id: handle.id, job: null }, answer);
   }
 }
@@ -97,9 +97,9 @@ function* progress(run: JobRun): Generator<Event> {
 
 /** Reports what was done and what is left, in a last state too. Throws what the stream fails for. */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, task, book, client } = run.context;
+  const { inputs, isRefresh, isSecond, book, client } = run.context;
   await postpone(run);
-  if (!task.isSecond) {
+  if (!isSecond) {
     inputs.moveCursors();
     const facts = inputs.suppressed > 0 ? { ...NO_FACTS, suppressed: inputs.suppressed } : undefined;
     yield* recordsOf(run.stream, { lines: [], facts }, client.now());
@@ -108,8 +108,7 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
   yield* run.checkpoint();
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;
   if (failure !== undefined) throw failure;
-  const isComplete =
-    !task.isRefresh || (inputs.hasSeenAll && book.isRefreshed(run.stream, inputs.suppressed > 0));
+  const isComplete = !isRefresh || (inputs.hasSeenAll && book.isRefreshed(run.stream, inputs.suppressed > 0));
   if (!isComplete) yield unfinishedRefresh(run);
   yield { kind: "close", stream: run.stream, complete: isComplete };
 }

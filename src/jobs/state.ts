@@ -4,21 +4,10 @@ import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { StreamState } from "../sync/event.ts";
-import type { InputCursor, StreamText } from "./book.ts";
+import type { SavedJobs } from "./book.ts";
 import { type Changes, type KeyedItem, STEPS } from "./join.ts";
 
 const VERSION = 4;
-
-/** A stream begins with this. */
-export type SavedJobs = {
-  readonly text: StreamText;
-  readonly inputs: readonly InputCursor[];
-  /** The newest moment of the records delivered so far. */
-  readonly cursor: string | null;
-  /** The id of the salt of its digests. */
-  readonly salt: string;
-  readonly generation: number | null;
-};
 
 type Named = Pick<JobStreamSpec, "name" | "cursorField">;
 
@@ -89,14 +78,9 @@ function checked<Value>(schema: object, value: unknown): Value {
 }
 
 /** Lists, because Meltano merges objects: an item that left an object would come back. Every key is always written. */
-export function toJobState(
-  { cursorField }: Named,
-  { text, inputs, cursor, ...head }: SavedJobs,
-): StreamState {
-  const { items = [], answered = [], delivered, spent = [], prices = [] } = text;
-  const lists = { items: items.map(toEntry), answered, delivered, spent, prices, inputs };
-  return { version: VERSION, [cursorField]: cursor, ...head, ...lists };
-}
+export const toJobState = ({ cursorField }: Named, { cursor, items, ...lists }: SavedJobs): StreamState => ({
+  ...{ version: VERSION, [cursorField]: cursor, ...lists, items: items.map(toEntry) },
+});
 
 /** Reads the state of a job stream; null: there is none. @throws ConfigError for any other shape: it knows what was paid */
 export function parseJobState({ name, cursorField }: Named, state: unknown): SavedJobs | null {
@@ -106,9 +90,7 @@ export function parseJobState({ name, cursorField }: Named, state: unknown): Sav
   try {
     checkFormat(version, VERSION, "version");
     if (cursor !== null && typeof cursor !== "string") throw new NotOurs(`its "${cursorField}" is no text`);
-    type Fields = StreamText & Omit<SavedJobs, "text" | "cursor">;
-    const { salt, generation, inputs, ...text } = checked<Fields>(STATE, structuredClone(fields));
-    return { text, inputs, cursor, salt, generation };
+    return { ...checked<SavedJobs>(STATE, structuredClone(fields)), cursor };
   } catch (error) {
     if (!(error instanceof NotOurs)) throw error;
     throw new ConfigError(

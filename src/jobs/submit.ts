@@ -1,3 +1,4 @@
+import { ConfigError } from "../base/errors.ts";
 import type { Event } from "../sync/event.ts";
 import { roomFor } from "./caps.ts";
 import { deliver, schedule, watch } from "./collect.ts";
@@ -13,6 +14,8 @@ import { submitOnce } from "./requests.ts";
 const AT_ONCE = 4;
 /** A slot that took longer (ms) than this ends a batch: requests must leave when their slots come. */
 const PROMPT_MS = 100;
+/** After this many refusals of the form of a request, and none taken, the form must be wrong. */
+const FORM_REFUSALS = 3;
 /** Beyond this number of items a state is too large for each submission: receipts alone know the last seconds. */
 const LARGE = 5_000;
 
@@ -24,10 +27,10 @@ export async function findItems(run: JobRun): Promise<boolean> {
   const { context, submitting, source } = run;
   if (source === undefined || run.isOver) return false;
   const { queue } = submitting;
-  if (room(run) > 0 ? queue.length > 0 : !context.task.scanAllInputs) return false;
+  if (room(run) > 0 ? queue.length > 0 : !context.scanAllInputs) return false;
   const { done, value } = await source.next();
   if (done === true) run.source = undefined;
-  else if (!context.task.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
+  else if (!context.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
   schedule(run, context.inputs.found.keys());
   if (run.nextDue !== undefined || queue.length > 0)
     await context.ready().catch((error: unknown) => run.fail(error));
@@ -143,7 +146,7 @@ async function submit(
 /** Records what became of a submission, in the book and on the disk, whether or not the output is still read. */
 async function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): Promise<void> {
   const { failures, context, spent, submitting } = run;
-  const { book, memory, client, type } = context;
+  const { book, memory, client } = context;
   const { key, id, at, item } = pending;
   if (reply.kind === "refused") {
     await recoverFrom(run, pending, reply);
@@ -164,28 +167,40 @@ async function record(run: JobRun, pending: PendingSubmission, reply: SubmitRepl
     watch(run, { key, id, at, job: jobId, due: 0 }, due);
   } else {
     const { answer } = reply;
-    const sealed = memory.hasReceipts ? seal(memory.saltOf(type.setting), item, answer) : null;
+    const sealed = memory.hasReceipts ? seal(book.salt.key, item, answer) : null;
     await run.recordOutcome(book.answered(key, id, client.now(), answer.cost, sealed));
   }
   // The service takes another item, so the form of our requests is right.
   for (const doubted of submitting.doubted.splice(0)) await refuseItem(run, doubted, doubted.code);
 }
 
+/** An item that the service did not take is submitted again or refused, or the submissions end. */
 async function recoverFrom(
   run: JobRun,
   pending: PendingSubmission,
   { error, why, code }: Extract<SubmitReply, { kind: "refused" }>,
 ): Promise<void> {
   const { submitting, context, failures } = run;
-  const recovery = failures.refused(error, why, context.clock.monotonic());
-  const { retries } = failures;
-  await withdraw(run, pending, recovery === "doubt" ? code : null);
-  if (recovery === "refuse") await refuseItem(run, pending, code);
-  if (recovery === "doubt") submitting.doubted.push({ ...pending, code });
-  if (recovery !== "again") return;
-  submitting.queue.unshift(pending);
-  if (why === "time") await context.client.backOff(retries);
+  const { doubted, queue } = submitting;
+  const isDoubt = why === "other-item" && !failures.hasTaken;
+  await withdraw(run, pending, isDoubt ? code : null);
+  if (isDoubt) {
+    doubted.push({ ...pending, code });
+    if (doubted.length >= FORM_REFUSALS) failures.end(wrongForm(error));
+  } else if (why === "is-answer" || why === "other-item") await refuseItem(run, pending, code);
+  else if (failures.mayRetry(why, context.clock.monotonic())) {
+    queue.unshift(pending);
+    if (why === "time") await context.client.backOff(failures.retries);
+  } else if (why === "credits") failures.outOfCredits();
+  else failures.end(error);
 }
+
+const wrongForm = (cause: Error): ConfigError =>
+  new ConfigError(
+    `${cause.message}. The service refused ${FORM_REFUSALS} submissions and took none, so nothing more was submitted. ` +
+      "Check the items, and the address of the service",
+    { cause },
+  );
 
 async function refuseItem(
   run: JobRun,
@@ -198,12 +213,12 @@ async function refuseItem(
 
 /** How many items caps, open jobs and this run let go. */
 function room({ context, failures, submitting }: JobRun): number {
-  const { book, type, task, client } = context;
-  if (failures.ended || task.isRefresh || task.isSecond) return 0;
+  const { book, type, isRefresh, isSecond, maxSubmissions, client } = context;
+  if (failures.ended || isRefresh || isSecond) return 0;
   const inFlight = [...book.busy()].flatMap(([, { subs }]) => Object.values(subs)).filter(isInFlight);
   return Math.min(
     roomFor(type.caps, book.account(client.now())),
-    task.maxSubmissions - submitting.own.size,
+    maxSubmissions - submitting.own.size,
     type.maxOpen - inFlight.length,
   );
 }

@@ -55,7 +55,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "come from a list of one column, whose header is no item": {
     settings: { domains_file: await csv("company.domain", "1.example", "n.a.", "1.5e3", "2.example") },
-    syncs: [{ bought: ["1.example", "2.example"], warns: "2 invalid domains" }],
+    syncs: [{ bought: ["1.example", "2.example"], warns: "2 invalid items" }],
   },
   "come from no CSV file that lacks their column; those of the config are submitted": {
     setting: "email_verification",

@@ -1,4 +1,4 @@
-import { appendFile, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -63,10 +63,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: [A] },
     syncs: [{ behaviour: result({ domain: "WWW.A.example." }), delivered: 1 }],
   },
-  "a cost without end is no price, and the result is not usable": {
-    settings: { domains: [A] },
-    syncs: [{ behaviour: result({ credits_used: "1e999" }), delivered: [], fails: "transient_error" }],
-  },
   "a verification that is cut is a lost answer": {
     setting: "email_verification",
     settings: { emails: EMAILS.slice(0, 2) },
@@ -119,20 +115,6 @@ describe("money", () => {
     return playScene({ ...scene, settings: { ...lists, ...settings } });
   });
 
-  it("is not spent again where a refusal has a header twice", async () => {
-    const stage = await countingStage("company_lookup", { domains: [A] });
-    const refusal = { ...envelope(429, "RATE_LIMIT_EXCEEDED"), headers: { "retry-after": ["1", "1"] } };
-    const refuse = () => (stage.service.tried.length === 1 ? refusal : undefined);
-    await stage.play({ behaviour: { refuse }, bought: [A], tried: [A, A], delivered: [A] });
-  });
-
-  it("waits after a 429 with the code of another failure", async () => {
-    const stage = await countingStage("company_lookup", { domains: [A] });
-    const refuse = () => (stage.service.tried.length < 4 ? envelope(429, "INVALID_REQUEST") : undefined);
-    const { slept } = await stage.play({ behaviour: { refuse }, bought: [A], tried: 4 });
-    expect(slept).toBeGreaterThan(3 * 9_000);
-  });
-
   it.each<[string, Scene["setting"], Behaviour]>([
     ["a code of a failure", "company_lookup", first({ status: "error", error_code: LONG }, 1)],
     [
@@ -163,22 +145,6 @@ describe("money", () => {
     stage.state = states;
     const { messages } = await stage.play({ bought: 59, delivered: 59 });
     expect(messages.filter(({ state }) => state !== undefined).length).toBeLessThan(10);
-  });
-
-  it("ends once another run writes to the same receipts", async () => {
-    const receipts_file = join(await tempDir(), "receipts.jsonl");
-    const stage = await countingStage("email_verification", { emails: EMAILS }, { receipts_file });
-    const until = async () => {
-      if (stage.bought.length === 1) await appendFile(receipts_file, '{"for":"companyLookup"}\n');
-    };
-    await stage.play({
-      behaviour: { until },
-      fails: "transient_error",
-      says: "another run writes to the same",
-    });
-    expect(stage.bought.length).toBeLessThan(EMAILS.length);
-    await stage.play({ fails: undefined });
-    expect(stage.bought.toSorted()).toEqual(EMAILS);
   });
 
   it.skipIf(!canMount)("is spent once by two runs that know one receipts file by two mounts", async () => {

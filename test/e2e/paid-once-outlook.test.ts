@@ -13,6 +13,7 @@ const NOWHERE = "http://127.0.0.1:9";
 
 const MOMENT = expect.stringMatching(/^2\d{3}-/);
 const ROWS = { from_people: true };
+const NONE = { submitted: 0, credits: 0, open: 0 };
 
 let folder = "";
 beforeEach(async () => {
@@ -51,7 +52,7 @@ describe("jobs", () => {
     expect(lookups).toEqual({
       ...{ setting: "company_lookup", would_submit: 2, waiting: 3, unknown_inputs: ["people"], may_cost: 40 },
       ...{ open: 0, unknown: 0, invalid: { count: 1, places: ["company_lookup.domains[3]"] }, suppressed: 0 },
-      ...{ submitted_today: 0, submitted_this_month: 0, spent_today: 0, spent_this_month: 0, spent: [] },
+      ...{ today: NONE, this_month: NONE, spent: [] },
       items: ["a", "b", "c"].map((name, nth) => ({
         ...{ item: `${name}.example`, place: `company_lookup.domains[${nth * 2}]`, step: "new", ...nothing },
       })),
@@ -105,7 +106,7 @@ describe("jobs", () => {
       expect(code).toBe(0);
       const [lookups, verifications] = JSON.parse(stdout);
       expect(lookups).toMatchObject({
-        ...{ would_submit: 0, waiting: 0, may_cost: 0, open: 1, spent_today: 3 },
+        ...{ would_submit: 0, waiting: 0, may_cost: 0, open: 1, today: { credits: 3 } },
         spent: [[expect.any(String), 2, 3]],
         items: [
           { item: "a.example", step: state.length === 0 ? "answered" : "done" },
@@ -113,7 +114,7 @@ describe("jobs", () => {
           { item: "refused.example", step: "refused", code: "SOURCE_NOT_VERIFIABLE", due: MOMENT },
         ],
       });
-      expect(verifications).toMatchObject({ would_submit: 0, submitted_today: 1, may_cost: null });
+      expect(verifications).toMatchObject({ would_submit: 0, today: { submitted: 1 }, may_cost: null });
     }
     const table = (await shown("--config", config, "--state-file", stateFile)).stdout;
     expect(table).toContain("Today: 2 submitted, 3 credits; this month: 2 submitted, 3 credits");

@@ -83,29 +83,6 @@ async function handles(): Promise<{ datasync(): Promise<void>; appendFile(): Pro
 }
 
 describe("Receipts", () => {
-  it("tell a later run all that was written", async () => {
-    const first = await run(async (opened) => {
-      await buy(opened, KEY, AT, 3);
-      await buy(opened, OTHER, AT);
-    });
-    expect(first.charged).toEqual({ submitted: 2, credits: 3, open: 1 });
-    expect(await run()).toEqual(first);
-  });
-
-  it("are on the disk, and not only on their way, when a write has returned", async () => {
-    const log: string[] = [];
-    vi.spyOn(await handles(), "datasync").mockImplementation(async () => {
-      const written = (await readFile(path, "utf8").catch(() => "")).split("\n").length;
-      await new Promise((resolve) => setImmediate(resolve));
-      log.push(`${written} lines synced`);
-    });
-    await run(async ({ receipts, book }) => {
-      await receipts.write(LOOK_UP, [book.intend(KEY, AT).changes]);
-      log.push("returned");
-    });
-    expect(log.slice(-2)).toEqual(["3 lines synced", "returned"]);
-  });
-
   it("are on the disk before a submission leaves, and hold its answer before a row is delivered", async () => {
     let synced = 0;
     vi.spyOn(await handles(), "datasync").mockImplementation(async () => {
