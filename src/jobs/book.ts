@@ -120,9 +120,9 @@ export class Book {
     return key;
   }
 
-  /** The items that have submissions without an answer. */
-  *busy(): Generator<KeyedItem> {
-    for (const key of this.#busy) yield [key, this.get(key)];
+  /** All submissions without an answer. */
+  get unanswered(): readonly Submission[] {
+    return [...this.#busy].flatMap((key) => Object.values(this.get(key).subs));
   }
 
   /** The items of this connection whose jobs are open, or whose answers a stream lacks and can get. */
@@ -304,7 +304,7 @@ export class Book {
   account(now: number): Account {
     const price = this.#price;
     const day = this.#dayToCharge(dayOf(now));
-    const all = [...this.busy()].flatMap(([, { subs }]) => Object.values(subs));
+    const all = this.unanswered;
     const charged = (isIt: (day: Day, sync: string) => boolean): Charged => this.#charged(all, day, isIt);
     return {
       sync: charged((_day, sync) => sync === this.#options.syncId),

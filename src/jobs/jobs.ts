@@ -77,10 +77,10 @@ export async function openJobs(
   const settings = new Set(specs.filter(({ name }) => orders.has(name)).map(({ setting }) => setting));
   const streams = specs
     .filter(({ setting }) => settings.has(setting))
-    .map((spec) => {
-      const { isRefresh = false, generation = null } = orders.get(spec.name) ?? {};
-      return { ...spec, isRefresh, generation, isSelected: orders.has(spec.name) };
-    });
+    .map((spec) => ({
+      ...{ ...spec, isRefresh: false, generation: null, isSelected: orders.has(spec.name) },
+      ...orders.get(spec.name),
+    }));
   const syncId = [...orders.values()].find((order) => order.syncId !== null)?.syncId ?? null;
   const { environment, signal, pid, processes, notify, clock, endsAt } = services;
   // A lock is judged by real time.
@@ -97,10 +97,9 @@ export async function openJobs(
       const { isRefresh } = order;
       const book = memory.of(setting);
       const maxSubmissions = memory.maxSubmissions(setting);
-      const hasState = book.saved.size > 0;
-      const hasHistory = hasState || book.size > 0;
+      const hasHistory = book.saved.size > 0 || book.size > 0;
       // Without a state only rows tell which items of the receipts this connection wants.
-      const scanAllInputs = isRefresh || (!hasState && book.size > 0);
+      const scanAllInputs = isRefresh || (hasHistory && book.saved.size === 0);
       const isSecond = started.has(setting) && !isRefresh;
       if (!isRefresh) started.add(setting);
       const client = setting === "emailCheck" ? services.publicApi : services.externalApi;

@@ -111,12 +111,11 @@ const spentSoFar = (type: JobType, { sync, day, month }: Account): string =>
  */
 function figuresOf(book: Book, now: number, own: ReadonlySet<string> = new Set()) {
   const out = { open: 0, unknown: 0, unpaid: 0, due: Number.POSITIVE_INFINITY };
-  for (const [, item] of book.busy())
-    for (const { id, step, code, due } of Object.values(item.subs)) {
-      if (step === "open" || step === "unknown") out[step] += 1;
-      if (step === "unpaid" && own.has(id)) out.unpaid += 1;
-      if (step === "open" && code === null && due !== null && due > now) out.due = Math.min(out.due, due);
-    }
+  for (const { id, step, code, due } of book.unanswered) {
+    if (step === "open" || step === "unknown") out[step] += 1;
+    if (step === "unpaid" && own.has(id)) out.unpaid += 1;
+    if (step === "open" && code === null && due !== null && due > now) out.due = Math.min(out.due, due);
+  }
   return { ...out, account: book.account(now) };
 }
 

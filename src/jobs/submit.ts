@@ -215,10 +215,9 @@ async function refuseItem(
 function room({ context, failures, submitting }: JobRun): number {
   const { book, type, isRefresh, isSecond, maxSubmissions, client } = context;
   if (failures.ended || isRefresh || isSecond) return 0;
-  const inFlight = [...book.busy()].flatMap(([, { subs }]) => Object.values(subs)).filter(isInFlight);
   return Math.min(
     roomFor(type.caps, book.account(client.now())),
     maxSubmissions - submitting.own.size,
-    type.maxOpen - inFlight.length,
+    type.maxOpen - book.unanswered.filter(isInFlight).length,
   );
 }

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
-import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
+import { type Behaviour, CountingService } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { countingStage, DAY, jobConfig, playScene, type Scene } from "../support/job-stage.ts";
 import { canMount, mountAlone } from "../support/mounts.ts";

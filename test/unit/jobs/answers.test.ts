@@ -61,16 +61,6 @@ describe("the result of a look-up", () => {
     await service.sync({ items: [ITEM] });
     expect(service.bought).toHaveLength(again ? 2 : 1);
   });
-
-  it("of a refused key ends the stream, and the job is asked for again", async () => {
-    const service = new JobService(receipts);
-    service.result = () => [401, { success: false, error: { code: "INVALID_API_KEY" } }];
-    expect((await service.sync({ items: [ITEM] })).error?.message).toContain("INVALID_API_KEY");
-    service.result = undefined;
-    service.now += DAY;
-    await service.sync({ items: [ITEM] });
-    expect([service.bought, service.delivered]).toEqual([[ITEM], [ITEM]]);
-  });
 });
 
 const LOOKUPS = (more: object) => ({ company_lookup: { domains: manyItems(8), ...more } });

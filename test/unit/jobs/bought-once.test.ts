@@ -101,17 +101,6 @@ describe("jobs", { timeout: 300_000 }, () => {
     expect(undelivered).toHaveLength(1);
   });
 
-  it("save in a state what they are about to submit where there are no receipts", async () => {
-    const service = new JobService("");
-    let saved = 0;
-    service.answer = () => {
-      saved += Number(JSON.stringify(service.saved).includes('"step":"unknown"'));
-      return undefined;
-    };
-    await service.sync({ items: ITEMS });
-    expect([service.bought.length, saved]).toEqual([4, 4]);
-  });
-
   it("leave no trace of what waits for the rate limit when the process dies", async () => {
     for (const path of [receipts, ""]) {
       const service = new JobService(path);
@@ -226,16 +215,6 @@ describe("a submission", () => {
 });
 
 describe("an item", () => {
-  it("whose job is open is asked for, and not bought again", async () => {
-    const service = new JobService(receipts);
-    service.takes = 3 * DAY;
-    for (let nth = 0; nth < 5; nth++) {
-      await service.sync({ items: ITEMS.slice(0, 1), states: {} });
-      service.now += DAY;
-    }
-    expect([service.bought.length, service.delivered.length > 0]).toEqual([1, true]);
-  });
-
   it.each([[30, [29, 1, 1], [1, 1, 2]]])(
     "is bought again only as refresh_after_days says: %s, after %j days: %j",
     async (refresh_after_days, days, bought) => {
