@@ -134,9 +134,7 @@ export async function openJobs(
           const { lines, facts } = parser.toLines(
             hide === null ? left : left.map((one) => withoutEchoes(one, type.kind, hide)),
           );
-          return suppressed === 0
-            ? { lines, facts }
-            : { lines, facts: { ...(facts ?? NO_FACTS), suppressed } };
+          return { lines, facts: suppressed === 0 ? facts : { ...(facts ?? NO_FACTS), suppressed } };
         },
         checkLocks: async () => {
           await memory.check();

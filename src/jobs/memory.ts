@@ -167,10 +167,11 @@ export class Memory {
   #readStates(): readonly Line[] {
     const { streams, states } = this.#options;
     const missing: Line[] = [];
-    for (const { name, setting, cursorField, generation, isRefresh } of streams) {
+    for (const stream of streams) {
+      const { name, setting, generation, isRefresh } = stream;
       const book = this.#books.get(setting);
       try {
-        const saved = parseJobState({ name, cursorField }, states.get(name));
+        const saved = parseJobState(stream, states.get(name));
         if (saved === null || book === undefined) continue;
         if (saved.salt !== book.salt.id && hasItems(saved)) throw otherSalt(`The state of "${name}"`);
         const counts = generation === null ? !isRefresh : saved.generation === generation;

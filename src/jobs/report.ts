@@ -39,16 +39,11 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
   );
 }
 
-/** Open jobs, the next one that is due, and what was spent, during a long wait. */
-export function progressReport({ context, stream, nextDue }: JobRun): Notice {
+/** Open jobs, and what was spent, during a long wait. */
+export function progressReport({ context, stream }: JobRun): Notice {
   const { book, client, type } = context;
-  const now = client.now();
-  const { open, account } = figuresOf(book, now);
-  const due =
-    nextDue === undefined
-      ? ""
-      : `, the next is asked for at ${new Date(Math.max(nextDue, now)).toISOString()}`;
-  const text = `${stream}: waiting for ${plural(open, "job")}${due}${spentSoFar(type, account)}`;
+  const { open, account } = figuresOf(book, client.now());
+  const text = `${stream}: waiting for ${plural(open, "job")}${spentSoFar(type, account)}`;
   return { kind: "log", level: "info", text };
 }
 

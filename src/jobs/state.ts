@@ -9,8 +9,6 @@ import { type Changes, type KeyedItem, STEPS } from "./join.ts";
 
 const VERSION = 4;
 
-type Named = Pick<JobStreamSpec, "name" | "cursorField">;
-
 /** A part of state or receipts is not what this connector writes. */
 export class NotOurs extends Error {}
 
@@ -78,12 +76,15 @@ function checked<Value>(schema: object, value: unknown): Value {
 }
 
 /** Lists, because Meltano merges objects: an item that left an object would come back. Every key is always written. */
-export const toJobState = ({ cursorField }: Named, { cursor, items, ...lists }: SavedJobs): StreamState => ({
+export const toJobState = (
+  { cursorField }: JobStreamSpec,
+  { cursor, items, ...lists }: SavedJobs,
+): StreamState => ({
   ...{ version: VERSION, [cursorField]: cursor, ...lists, items: items.map(toEntry) },
 });
 
 /** Reads the state of a job stream; null: there is none. @throws ConfigError for any other shape: it knows what was paid */
-export function parseJobState({ name, cursorField }: Named, state: unknown): SavedJobs | null {
+export function parseJobState({ name, cursorField }: JobStreamSpec, state: unknown): SavedJobs | null {
   const { version, [cursorField]: cursor = null, ...fields } = objectOf(state);
   if (state === undefined || state === null || (isObject(state) && Object.keys(state).length === 0))
     return null;

@@ -13,7 +13,7 @@ import { tempDir } from "../support/temp-dir.ts";
 vi.setConfig({ testTimeout: 60_000 });
 
 const ITEMS = [..."abcdef"].map((letter) => `${letter}.example`);
-const [A = "", B = ""] = ITEMS;
+const [A = ""] = ITEMS;
 const EMAILS = [..."abcdef"].map((letter) => `${letter}@x.example`);
 const created_at = "2026-03-02T10:00:00Z";
 
@@ -22,13 +22,6 @@ const first = (body: object, price = 100): Behaviour => ({
   price,
   result: (job_id, item) => (item === A ? { status: 200, body: { job_id, domain: A, ...body } } : undefined),
 });
-const tomorrow = () => new Date(Date.now() + 2 * DAY).toISOString();
-const QUEUED: Behaviour = {
-  result: (job_id) => ({
-    status: 202,
-    body: { job_id, status: "queued", contacts: [], scheduled_processing_time: tomorrow() },
-  }),
-};
 const success = (more: object) => ({ status: "success", contacts: [], credits_used: 1, created_at, ...more });
 const result = (body: object) => first(success(body), 1);
 /** More than 32 MiB, as 12,000 contacts are. */
@@ -39,15 +32,6 @@ const CONTACTS = Array.from({ length: 12_000 }, (_, nth) => ({
 const LONG = "x".repeat(100_000);
 
 const SCENES: Readonly<Record<string, Scene>> = {
-  "a company that is not found teaches no price": {
-    syncs: [{ behaviour: first({ status: "error", error_code: "COMPANY_NOT_FOUND" }), bought: [A, B] }],
-  },
-  "a job that failed teaches no price": {
-    syncs: [{ behaviour: first({ status: "error", error_code: "INTERNAL_ERROR" }), bought: [A, B] }],
-  },
-  "a look-up that is queued for tomorrow is in flight, and goes alone while no price is known": {
-    syncs: [{ behaviour: QUEUED, bought: [A] }],
-  },
   "an answer as high as the cap lets the next ones go one by one": {
     syncs: [{ behaviour: { price: 100 }, bought: [A] }, { bought: ITEMS.slice(1) }],
   },
