@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { addDays, BEGINNING, type Day, dayOf } from "../base/time.ts";
+import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
 import { type Account, type Charged, roomFor } from "./caps.ts";
-import { probesLeft, reasonToBuy } from "./due.ts";
+import { isInFlight, probesLeft, reasonToBuy } from "./due.ts";
 import { digestOf, type Salt } from "./identity.ts";
 import type { JobType } from "./job-type.ts";
 import {
@@ -300,6 +300,13 @@ export class Book {
     return credits.length === 0 ? undefined : Math.max(...credits);
   }
 
+  /** When the highest of the last prices was known first; 0 if no price before it was lower. */
+  get #risenAt(): number {
+    const paid = this.#prices.filter(([, credits]) => credits > 0);
+    const rise = paid.findIndex(([, credits]) => credits === this.#price);
+    return rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
+  }
+
   /** Charges, and jobs in flight. */
   account(now: number): Account {
     const price = this.#price;
@@ -311,6 +318,7 @@ export class Book {
       day: charged((one) => one === day),
       month: charged((one) => one.slice(0, 7) === day.slice(0, 7)),
       price,
+      isRising: all.some((sub) => isInFlight(sub) && sub.at < this.#risenAt && now - sub.at < HOUR_MS),
       probes: probesLeft(all, this.#prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, dayOf(now)),
     };
   }

@@ -16,16 +16,19 @@ export type Account = {
   readonly month: Charged;
   /** The highest of the last prices; undefined: no answer has cost anything so far. */
   readonly price: number | undefined;
+  /** Whether jobs are open that left before the highest price was known: their answers may be as expensive, or more. */
+  readonly isRising: boolean;
   /** How many items may go because of lost answers. */
   readonly probes: number;
 };
 
 /**
  * How many items may be submitted now. Each open job reserves the highest price known. One item may go alone while
- * anything of a cap is left: only its answer, or a higher price than all before, can pass the cap.
+ * anything of a cap is left: only its answer, or a higher price than all before, can pass the cap. After a higher price
+ * nothing goes until the jobs that were open then are answered.
  */
 export function roomFor({ submissions, credits }: Caps, account: Account): number {
-  const { sync, day, month, price, probes } = account;
+  const { sync, day, month, price, isRising, probes } = account;
   const rooms = [
     submissions.sync - sync.submitted,
     submissions.day - day.submitted,
@@ -33,7 +36,7 @@ export function roomFor({ submissions, credits }: Caps, account: Account): numbe
     creditRoom(credits.day, day, price),
     creditRoom(credits.month, month, price),
   ];
-  return Math.max(0, Math.min(probes, ...rooms));
+  return isRising ? 0 : Math.max(0, Math.min(probes, ...rooms));
 }
 
 function creditRoom(cap: number, { credits, open }: Charged, price: number | undefined): number {

@@ -334,4 +334,26 @@ describe("mayBuy()", () => {
     };
     expect(book.mayBuy(KEY, type, T0)).toBe(is);
   });
+
+  it("waits for open jobs once an answer cost more than all before", () => {
+    const book = newBook();
+    const type = {
+      resubmitRules: { refreshAfterDays: null, retryUnknown: false },
+      caps: {
+        submissions: { sync: 100, day: 100 },
+        credits: { sync: 1e9, day: Number.POSITIVE_INFINITY, month: Number.POSITIVE_INFINITY },
+      },
+    };
+    const open = (nth: number): string => {
+      const { id } = book.intend(keyOf(nth), T0 + nth);
+      book.change(keyOf(nth), id, { step: "open", job: "j" });
+      return id;
+    };
+    const ids = [1, 2, 3, 4].map(open);
+    const answer = (nth: number, cost: number): boolean => {
+      book.answered(keyOf(nth), ids[nth - 1] ?? "", T0 + 10 + nth, cost, null);
+      return book.mayBuy(keyOf(9), type, T0 + 20);
+    };
+    expect([answer(1, 5), answer(2, 90), answer(3, 1), answer(4, 90)]).toEqual([true, false, false, true]);
+  });
 });
