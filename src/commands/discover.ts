@@ -1,18 +1,18 @@
 import { shown, table, toLatin1 } from "../base/text.ts";
 import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
+import { inferSchema } from "../catalog/infer-schema.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
+import { openConfig } from "../config/config-files.ts";
 import { runToEnd } from "../output/output.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
-import { openConfig } from "../run/config-files.ts";
 import { isNotOnPlan, probeStreams } from "../run/probe.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { inferSchema } from "../service/infer-schema.ts";
 import { withGuests } from "./guests.ts";
 
 export type DiscoverOptions = {

@@ -6,9 +6,9 @@ import { type Config, parseConfig } from "../config/config.ts";
 import { reasonOf } from "../output/files/reason.ts";
 import { replaceFile, statReplaceable } from "../output/files/replace.ts";
 import { write } from "../protocol/writer.ts";
-import { NoAnswer, openQuestions, type Questions } from "../run/questions.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { testConfig } from "./check.ts";
+import { NoAnswer, openQuestions, type Questions } from "./questions.ts";
 
 export type InitOptions = {
   /** The file to write. */

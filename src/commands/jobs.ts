@@ -1,12 +1,12 @@
 import { printable } from "../base/json.ts";
 import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { secretsOf } from "../config/config.ts";
+import { openConfig } from "../config/config-files.ts";
 import { describeCaps, describeReceipts, type Forecast, forecastsOf } from "../jobs/report.ts";
 import { readText } from "../output/files/read-file.ts";
 import { onlyRead } from "../output/sink.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
-import { openConfig } from "../run/config-files.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { parseStateText, statesByName } from "../state/envelopes.ts";
 

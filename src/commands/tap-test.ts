@@ -1,7 +1,7 @@
 import { loadSchema } from "../catalog/schema.ts";
+import { readConfigs } from "../config/config-files.ts";
 import { runToEnd, tapOutput } from "../output/output.ts";
 import { logLevelOf } from "../protocol/log.ts";
-import { readConfigs } from "../run/config-files.ts";
 import { type ProbedStream, probeStreams } from "../run/probe.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";

@@ -1,6 +1,6 @@
 import { fromLatin1 } from "../base/text.ts";
+import { inferSchema } from "../catalog/infer-schema.ts";
 import type { FieldSchema, RowFacts } from "../sync/event.ts";
-import { inferSchema } from "./infer-schema.ts";
 
 /** Fields beyond this many are not named: their names come from outside. */
 const MOST_NEW_FIELDS = 1_000;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/base/errors.ts";
 import { parseConfiguredCatalog, toCatalog } from "../../../src/catalog/airbyte.ts";
+import { inferSchema } from "../../../src/catalog/infer-schema.ts";
 import { loadSchema } from "../../../src/catalog/schema.ts";
 import { listPathOf, ROW_STREAMS, STREAMS, streamsOf } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { inferSchema } from "../../../src/service/infer-schema.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "k" };
 

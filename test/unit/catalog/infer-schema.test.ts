@@ -1,8 +1,8 @@
 import { Ajv } from "ajv";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { inferSchema } from "../../../src/catalog/infer-schema.ts";
 import { type JsonSchema, TIMESTAMP } from "../../../src/catalog/schema.ts";
-import { inferSchema } from "../../../src/service/infer-schema.ts";
 
 const NOTHING: JsonSchema = { type: "object", properties: {} };
 const DECLARED: JsonSchema = { type: "object", properties: { domain: { type: "string", title: "Domain" } } };

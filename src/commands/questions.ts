@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { ConfigError } from "../base/errors.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 
 /** Asks a person at a terminal, or reads the answers as lines where stdin is no terminal. */
 export type Questions = {

@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
-import { type Config, type ConfigPlace, parseConfig } from "../config/config.ts";
-import { type Environment, OUR_PREFIXES, TAP_PREFIXES } from "../config/environment.ts";
 import { parseJsonFile, readText } from "../output/files/read-file.ts";
+import { type Config, type ConfigPlace, parseConfig } from "./config.ts";
+import { type Environment, OUR_PREFIXES, TAP_PREFIXES } from "./environment.ts";
 
 const DEFAULT_FILE = "config.json";
 const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${DEFAULT_FILE} here)`;

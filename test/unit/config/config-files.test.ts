@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openConfig, readConfigs } from "../../../src/run/config-files.ts";
+import { openConfig, readConfigs } from "../../../src/config/config-files.ts";
 import { file } from "../../support/cli.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "svc_key" };

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, kindOf } from "../base/json.ts";
-import { isTimestamp, type JsonSchema, TIMESTAMP } from "../catalog/schema.ts";
+import { isTimestamp, type JsonSchema, TIMESTAMP } from "./schema.ts";
 
 /** Objects deeper than this stay open: their fields are not named. */
 const MAX_DEPTH = 5;
