@@ -36,11 +36,6 @@ export type FieldFilter = {
   ): Rewrite | null;
   /** Replaces a field's value where a row repeats it in another field; null if the field leaves as it is. */
   replacementFor(stream: string, field: string): ((value: string) => string) | null;
-  /**
-   * @param liveNames gives the names of the fields of live rows (see `fieldNamesOf`); called if a schema lacks a name
-   * @throws ConfigError that suggests a name for each that no schema and no live row has
-   */
-  refuseUnknown(liveNames: () => Promise<ReadonlySet<string>>): Promise<void>;
   /** A warning for each setting whose field neither a schema nor a row had. */
   unused(): readonly string[];
 };

@@ -1,8 +1,11 @@
+import { NotFoundError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { fieldNamesOf } from "../catalog/field-rules.ts";
+import { loadSchema } from "../catalog/schema.ts";
 import { type JobStreamSpec, jobSpecsOf, PEOPLE, streamsOf } from "../catalog/streams.ts";
 import { type Jobs, openJobs, probeJobs } from "../jobs/jobs.ts";
 import { Privacy } from "../privacy/privacy.ts";
-import { incremental } from "../run/probe.ts";
+import { incremental, isNotOnPlan } from "../run/probe.ts";
 import type { Reader } from "../run/reader.ts";
 import { type Guests, type Run, type RunOptions, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -16,8 +19,9 @@ export async function withGuests<Result>(
   work: (run: Run, jobs: JobStreams) => Promise<Result>,
 ): Promise<Result> {
   let jobs: JobStreams | undefined;
-  const guests = (session: Session): Guests => {
+  const guests = async (session: Session, rows: readonly Reader[]): Promise<Guests> => {
     const privacy = new Privacy(session.config);
+    await privacy.refuseUnknown(() => liveNames(rows));
     jobs = new JobStreams(session, privacy, options.runtime);
     return { privacy, readers: jobs.readers };
   };
@@ -26,6 +30,19 @@ export async function withGuests<Result>(
   } finally {
     await jobs?.close();
   }
+}
+
+/** The names of the fields that live rows have. */
+async function liveNames(rows: readonly Reader[]): Promise<ReadonlySet<string>> {
+  const names = new Set<string>();
+  for (const reader of rows) {
+    const records = await reader.sample(loadSchema(reader.spec.name)).catch((error: unknown) => {
+      if (isNotOnPlan(error) || error instanceof NotFoundError) return [];
+      throw error;
+    });
+    for (const record of records) fieldNamesOf(record, names);
+  }
+  return names;
 }
 
 /** The jobs of a config as streams of a run. */

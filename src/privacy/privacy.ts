@@ -70,6 +70,10 @@ export class Privacy implements FieldFilter {
     };
   }
 
+  /**
+   * @param liveNames gives the names of the fields of live rows (see `fieldNamesOf`); called if a schema lacks a name
+   * @throws ConfigError that suggests a name for each that no schema and no live row has
+   */
   async refuseUnknown(liveNames: () => Promise<ReadonlySet<string>>): Promise<void> {
     const undeclared = this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
     if (undeclared.length === 0) return;

@@ -1,14 +1,11 @@
-import { NotFoundError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import { type FieldFilter, fieldNamesOf } from "../catalog/field-rules.ts";
-import { loadSchema } from "../catalog/schema.ts";
+import type { FieldFilter } from "../catalog/field-rules.ts";
 import { ROW_STREAMS } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
 import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../sync/event.ts";
-import { isNotOnPlan } from "./probe.ts";
 import { streamEvents } from "./read-stream.ts";
 import type { Asked, Reader } from "./reader.ts";
 import { RowReader } from "./row-reader.ts";
@@ -40,15 +37,15 @@ export type RunOptions = {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly reporter: Reporter;
-  readonly guests: (session: Session) => Guests;
+  readonly guests: (session: Session, rows: readonly Reader[]) => Promise<Guests>;
   readonly pace?: Pace;
   /** Told of each notice of the client, after it was said. */
   readonly onNotice?: (notice: Notice) => void;
 };
 
 /**
- * Opens a session with the streams of rows, and closes it whatever happens. Once nobody reads the output, nothing that is still under way at the
- * service is waited for.
+ * Opens a session and its readers, and closes it whatever happens. Once nobody reads the output, nothing that is still
+ * under way at the service is waited for.
  */
 export async function withRun<Result>(
   { config, runtime, reporter, guests, pace, onNotice }: RunOptions,
@@ -73,10 +70,9 @@ export async function withRun<Result>(
   reporter.measure?.(() => session.usage);
   const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));
   try {
-    const { readers: others, privacy } = guests(session);
-    const readers = [...rows, ...others];
     for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
-    await checkFieldNames(readers, privacy);
+    const { readers: others, privacy } = await guests(session, rows);
+    const readers = [...rows, ...others];
     return await work({ session, readers, privacy, emit });
   } finally {
     await session.close();
@@ -110,25 +106,6 @@ export async function syncStreams(
   }
   for (const text of privacy.unused()) await emit({ kind: "log", level: "warn", text });
   return complete;
-}
-
-/**
- * Compares the field names of the config that no schema has with live records, before a row can leave with a field that
- * was to be dropped or hashed. Asks for nothing where the schemas have all names. Throws ConfigError.
- */
-const checkFieldNames = (readers: readonly Reader[], privacy: FieldFilter): Promise<void> =>
-  privacy.refuseUnknown(() => liveNames(readers));
-
-async function liveNames(readers: readonly Reader[]): Promise<ReadonlySet<string>> {
-  const live = new Set<string>();
-  for (const reader of readers) {
-    const rows = await reader.sample(loadSchema(reader.spec.name)).catch((error: unknown) => {
-      if (isNotOnPlan(error) || error instanceof NotFoundError) return [];
-      throw error;
-    });
-    for (const row of rows) fieldNamesOf(row, live);
-  }
-  return live;
 }
 
 /** The first rows of a stream, and its end. Without a checkpoint nothing of it is saved. */
