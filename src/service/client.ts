@@ -97,6 +97,8 @@ type Asking<Result> = {
   readonly what: string;
   readonly path: string;
   readonly query: Query;
+  /** The body of a POST; undefined: a GET. */
+  readonly json?: string;
   readonly accepts: (status: number) => boolean;
   readonly read: (response: Response) => Promise<Result>;
   /** Whether only the beginning of the answer has a deadline. */
@@ -108,6 +110,8 @@ type Failed = {
   readonly kind: "limited" | "failed";
   readonly error: ConnectorError;
   readonly waitMs: number;
+  /** Undefined: there was no answer. */
+  readonly status?: number;
 };
 
 type Tried<Result> = { readonly kind: "done"; readonly result: Result } | Failed;
@@ -235,17 +239,25 @@ export class Client {
   }
 
   /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
-  async post(what: string, path: string, json: unknown): Promise<Posted> {
-    const { signal, idleTimeoutMs } = this.#options;
-    const deadline = new RequestDeadline(signal, SILENCES * idleTimeoutMs, POST_GRACE_MS);
-    try {
-      return await this.#posted(what, await this.#send(path, {}, deadline.signal, JSON.stringify(json)));
-    } catch (thrown) {
-      const error = this.#failure(what, deadline.reason ?? thrown);
-      return { kind: wasNeverSent(error) ? "unsent" : "unanswered", error };
-    } finally {
-      deadline.close();
-    }
+  async post(what: string, path: string, body: unknown): Promise<Posted> {
+    const tried = await this.#try<Posted>({
+      what,
+      path,
+      query: {},
+      json: JSON.stringify(body),
+      accepts: (status) => status !== 429 && !isRedirect(status),
+      read: async (response) => {
+        const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
+        const json = toJson(text);
+        const value = json === undefined ? text?.toString() : json;
+        return { kind: "answered", status: response.status, value, answered: this.now() };
+      },
+    });
+    if (tried.kind === "done") return tried.result;
+    const { kind, error, waitMs, status = 0 } = tried;
+    if (kind === "limited") this.#limit(waitMs);
+    if (status === 429) return { kind: "limited", error };
+    return { kind: wasNeverSent(error) || isPlainRedirect(status) ? "unsent" : "unanswered", error };
   }
 
   /** Waits before the n-th retry: exponentially longer, with full jitter. */
@@ -253,27 +265,10 @@ export class Client {
     await this.#pause(this.#pauseMs(failures));
   }
 
-  async #posted(what: string, response: Response): Promise<Posted> {
-    const { status } = response;
-    if (status === 429 || isRedirect(status)) {
-      const { kind, error, waitMs } = await this.#refused(what, response);
-      if (kind === "limited") this.#limit(waitMs);
-      if (status === 429) return { kind: "limited", error };
-      return { kind: isPlainRedirect(status) ? "unsent" : "unanswered", error };
-    }
-    const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
-    const json = toJson(text);
-    return {
-      kind: "answered",
-      status,
-      value: json === undefined ? text?.toString() : json,
-      answered: this.now(),
-    };
-  }
-
   async #retry<Result>(asking: Asking<Result>): Promise<Result> {
     let limitedMs = 0;
     for (let failures = 0; ; ) {
+      await this.requestSlot();
       const outcome = await this.#try(asking);
       if (outcome.kind === "done") return outcome.result;
       if (outcome.kind === "limited") {
@@ -300,13 +295,13 @@ export class Client {
   }
 
   async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
-    const { what, path, query, accepts, read, isExport = false } = asking;
-    await this.requestSlot();
+    const { what, path, query, json, accepts, read, isExport = false } = asking;
     const { signal, idleTimeoutMs } = this.#options;
-    const deadline = new RequestDeadline(signal, SILENCES * idleTimeoutMs);
+    const graceMs = json === undefined ? 0 : POST_GRACE_MS;
+    const deadline = new RequestDeadline(signal, SILENCES * idleTimeoutMs, graceMs);
     let isHandedOn = false;
     try {
-      const response = await this.#send(path, query, deadline.signal);
+      const response = await this.#send(path, query, deadline.signal, json);
       if (!accepts(response.status)) return await this.#refused(what, response);
       const result = await read(response);
       isHandedOn = isExport;
@@ -316,7 +311,8 @@ export class Client {
       }
       return { kind: "done", result };
     } catch (error) {
-      signal.throwIfAborted();
+      // A POST may have been taken, whatever ends the run.
+      if (json === undefined) signal.throwIfAborted();
       return { kind: "failed", error: this.#failure(what, deadline.reason ?? error), waitMs: 0 };
     } finally {
       if (!isHandedOn) deadline.close();
@@ -329,12 +325,9 @@ export class Client {
     const header = headers["retry-after"];
     // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
     const kind = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "") ? "limited" : "failed";
-    if (kind === "failed" && header === undefined) return { kind, error, waitMs: 0 };
-    return {
-      kind,
-      error,
-      waitMs: retryAfterMs(header, answered, kind === "limited" ? UNSAID_RETRY_AFTER_MS : 0),
-    };
+    if (kind === "failed" && header === undefined) return { kind, error, waitMs: 0, status };
+    const waitMs = retryAfterMs(header, answered, kind === "limited" ? UNSAID_RETRY_AFTER_MS : 0);
+    return { kind, error, waitMs, status };
   }
 
   async #send(path: string, query: Query, signal: AbortSignal, json?: string): Promise<Response> {
