@@ -34,6 +34,7 @@ const ANSWERS: readonly (readonly [path: RegExp, status: number, body: unknown])
   [/job_0_check/, 404, { error: "no such job" }],
 ];
 
+// CC1, CC2 of Airbyte's acceptance tests: checked() expects one status and exit code 0 for every config.
 describe("check", () => {
   it("asks for one stream only where the answer concerns everything that the key reads", async () => {
     const faults = ["status=403:code=SUBSCRIPTION_INACTIVE:times=always"];

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import type { Clock } from "../../src/service/clock.ts";
@@ -39,31 +38,10 @@ async function read(
   return ended;
 }
 
-const textsOf = (rows: readonly object[]): string[] => rows.map((row) => JSON.stringify(row)).toSorted();
-
 const DATE_TIMES = { start_date: "2024-01-01T00:00:00Z", end_date: "2024-12-31T10:00:00Z" };
 const SMALL: SandboxOptions = { people: 300, undated: 3, companies: 12, sources: 4 };
 
 describe("read", () => {
-  it("delivers every row of every stream once, and then only what is new", async () => {
-    await using sandbox = await startSandbox(SMALL);
-    const streams = { people: {}, companies: {}, sources: {} };
-    const first = await read(sandbox, { streams });
-    expect(first.code).toBe(0);
-    expect(textsOf(recordsOf(first.messages, "people"))).toEqual(textsOf(sandbox.people()));
-    expect(recordsOf(first.messages, "companies")).toHaveLength(12);
-    expect(recordsOf(first.messages, "sources")).toEqual(sandbox.sources());
-    sandbox.recheck(7);
-    sandbox.arrive(2);
-    const second = await read(sandbox, { streams, state: stateLines(first.stdout) });
-    expect(second.code).toBe(0);
-    const ids = idsOf(second.messages);
-    const since = Date.now() - 60_000;
-    const moved = sandbox.people().filter(({ discoveredAt }) => Date.parse(discoveredAt ?? "") > since);
-    expect(ids).toEqual(expect.arrayContaining(moved.map(({ id }) => id)));
-    expect(ids.length).toBeLessThan(40);
-  });
-
   it.each([
     ["start_date", { start_date: "2025-06-01" }, (at: string) => at >= "2025-06-01"],
     ["end_date", { end_date: "2024-12-31" }, (at: string) => at !== "" && at < "2025-01-01"],
@@ -166,27 +144,4 @@ describe("read", () => {
       expect.stringContaining("ignore_missing_days"),
     ]);
   });
-});
-
-it("the summary has each window with its filters, what was counted and shown, and the verdict", async () => {
-  const account = { requestsPerMinute: 0, people: 120, companies: 8 };
-  const { config } = await sandboxWith(account, { is_user: "all" });
-  const summary = await file("summary.json", "");
-  await connector(["read", "--config", config, "--summary", summary]);
-  const { streams } = JSON.parse(await readFile(summary, "utf8"));
-  const filters = { discovered_from: "1970-01-02", discovered_to: null, source_slug: null, is_user: "all" };
-  const people = {
-    kind: "open",
-    ...filters,
-    verdict: "proven",
-    counted: 123,
-    shown: 123,
-    suppressed: 0,
-    passes: 1,
-  };
-  expect(streams).toMatchObject([
-    { stream: "people", windows: [{ ...people, seconds: expect.any(Number) }] },
-    { stream: "companies", windows: [{ verdict: "proven", counted: 8, shown: 8 }] },
-    { stream: "sources", windows: [{ kind: "all", verdict: "proven" }] },
-  ]);
 });

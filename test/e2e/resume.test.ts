@@ -170,6 +170,11 @@ describe("read --summary", () => {
     expect(first["streams"]).toMatchObject([
       { stream: "people", requests: first["requests"], state_before: null, saved_up_to: expect.any(String) },
     ]);
+    const filters = { discovered_from: "1970-01-02", discovered_to: null, source_slug: null, is_user: "all" };
+    const counts = { counted: 203, shown: 203, suppressed: 0, passes: 1, seconds: expect.any(Number) };
+    expect(first["streams"]).toMatchObject([
+      { windows: [{ kind: "open", verdict: "proven", ...filters, ...counts }] },
+    ]);
     const second = await summaryOf([...args, "--state-file", state]);
     const [{ state_after: after }] = first["streams"] as [{ state_after: unknown }];
     expect(second["streams"]).toMatchObject([{ state_before: after }]);
