@@ -1,4 +1,3 @@
-import { connect } from "node:net";
 import { request } from "undici";
 import type { Sandbox } from "../../../sandbox/server.ts";
 
@@ -51,52 +50,21 @@ export async function stream(sandbox: Sandbox, query = ""): Promise<Row[]> {
 
 export const codeOf = ({ text }: Got): string => JSON.parse(text).error.code;
 
-/** What really came over a socket, and how it ended; `open` means that the server left it open and fell silent. */
-export type Raw = {
-  readonly status: number;
-  readonly head: string;
-  readonly body: Buffer;
-  readonly ended: "fin" | "reset" | "open";
-};
+export type Body = { readonly text: string; readonly end: "whole" | "broken" | "silent" };
+
+/** What came of an export, byte by byte, and how its body ended; `silent`: it did not. */
+export async function exported(sandbox: Sandbox): Promise<Body> {
+  const signal = AbortSignal.timeout(SILENCE_MS);
+  const { body } = await request(`${sandbox.url}${STREAM}`, {
+    headers: { "x-api-key": sandbox.key },
+    signal,
+  });
+  const chunks: Buffer[] = [];
+  const end = await body
+    .forEach((chunk) => void chunks.push(chunk))
+    .then(() => "whole" as const)
+    .catch(() => (signal.aborted ? "silent" : "broken"));
+  return { text: Buffer.concat(chunks).toString(), end };
+}
 
 const SILENCE_MS = 800;
-/** How long a connection is watched after a body that has ended as it should. */
-const AFTERMATH_MS = 80;
-const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
-
-/** A request on a socket of its own, read until the server ends it or falls silent. */
-export async function rawGet(sandbox: Sandbox, path: string): Promise<Raw> {
-  const chunks: Buffer[] = [];
-  const ended = await new Promise<Raw["ended"]>((resolve) => {
-    const socket = connect(sandbox.port, "127.0.0.1");
-    socket.setTimeout(SILENCE_MS, () => {
-      resolve("open");
-      socket.destroy();
-    });
-    socket.on("data", (chunk) => {
-      chunks.push(chunk);
-      if (Buffer.concat(chunks.slice(-2)).subarray(-LAST_CHUNK.length).equals(LAST_CHUNK))
-        socket.setTimeout(AFTERMATH_MS);
-    });
-    socket.on("end", () => resolve("fin"));
-    socket.on("error", () => resolve("reset"));
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: sandbox\r\nx-api-key: ${sandbox.key}\r\n\r\n`);
-  });
-  const bytes = Buffer.concat(chunks);
-  const split = bytes.indexOf("\r\n\r\n");
-  const head = bytes.subarray(0, Math.max(0, split)).toString("latin1").toLowerCase();
-  return { status: Number(head.split(" ")[1] ?? 0), head, body: bytes.subarray(split + 4), ended };
-}
-
-/** The content of a chunked body, and whether its last chunk came. */
-export function dechunk(body: Buffer): { readonly content: Buffer; readonly complete: boolean } {
-  const parts: Buffer[] = [];
-  let at = 0;
-  for (;;) {
-    const end = body.indexOf("\r\n", at);
-    const size = end === -1 ? Number.NaN : Number.parseInt(body.subarray(at, end).toString("latin1"), 16);
-    if (Number.isNaN(size) || size === 0) return { content: Buffer.concat(parts), complete: size === 0 };
-    parts.push(body.subarray(end + 2, end + 2 + size));
-    at = end + 2 + size + 2;
-  }
-}
