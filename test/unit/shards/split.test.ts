@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addDays, type Day, startOf } from "../../../src/base/time.ts";
-import { type DateRange, shardWindow, splitRange } from "../../../src/shards/split.ts";
+import { type DateRange, shardWindow } from "../../../src/shards/split.ts";
 import type { Row } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { runs } from "../../support/runs.ts";
+import { splitAll } from "../../support/split-all.ts";
 
 const TODAY = "2026-11-21" as Day;
 const ago = (days: number): Day => addDays(TODAY, -days);
@@ -36,18 +37,7 @@ function account(days: Held, lists = true) {
   };
 }
 
-type Account = ReturnType<typeof account>;
-
-async function splitAll(
-  api: Account,
-  wanted: number | undefined,
-  range: Pick<DateRange, "from" | "to"> = { from: null, to: null },
-): Promise<readonly DateRange[]> {
-  const cuts: DateRange[] = [];
-  const size = await api.count(shardWindow(range.from, range.to));
-  for await (const cut of splitRange(api, range, size, wanted)) cuts.push(cut);
-  return cuts;
-}
+const ALL = { from: null, to: null };
 
 const everyDay = (days: number, rows: number): Held => Array.from({ length: days }, (_, age) => [age, rows]);
 
@@ -64,7 +54,7 @@ describe("the shards of an account", () => {
     await fc.assert(
       fc.asyncProperty(accounts, shards, fc.boolean(), async (days, wanted, lists) => {
         const api = account(days, lists);
-        const cuts = await splitAll(api, wanted);
+        const cuts = await splitAll(api, ALL, wanted);
         expect(cuts.length).toBeLessThanOrEqual(wanted);
         const ends = cuts.slice(0, -1).map(({ to }) => to as Day);
         expect(cuts.map(({ from }) => from)).toEqual([null, ...ends.map((end) => addDays(end, 1))]);
@@ -82,13 +72,13 @@ describe("the shards of an account", () => {
     ["days that gather in the last month", [...everyDay(30, 900), [2000, 30], [3000, 30]], 5, true],
     ["even days where the list says nothing", everyDay(365, 7), 4, false],
   ])("are of similar size: %s", async (_what, days, wanted, lists) => {
-    const rows = (await splitAll(account(days, lists), wanted)).map((cut) => cut.rows);
+    const rows = (await splitAll(account(days, lists), ALL, wanted)).map((cut) => cut.rows);
     expect(rows).toHaveLength(wanted);
     expect(Math.max(...rows)).toBeLessThanOrEqual(2 * Math.min(...rows));
   });
 
   it("hold a million rows each, beside the open one, where nobody says how many", async () => {
-    expect(await splitAll(account(everyDay(100, 35_000)), undefined)).toHaveLength(5);
+    expect(await splitAll(account(everyDay(100, 35_000)), ALL, undefined)).toHaveLength(5);
   });
 
   it.each([
@@ -97,7 +87,7 @@ describe("the shards of an account", () => {
     [1, null],
   ])("are all closed where the range ends %i days ago, but for yesterday", async (age, end) => {
     const days = [10, 20, 30].map((one) => [one, 5] as const);
-    const cuts = await splitAll(account([...days, [0, 99]]), 3, { from: ago(40), to: ago(age) });
+    const cuts = await splitAll(account([...days, [0, 99]]), { from: ago(40), to: ago(age) }, 3);
     expect([cuts[0]?.from, cuts.at(-1)?.to]).toEqual([ago(40), end]);
     expect(cuts.map(({ rows }) => rows)).toEqual([5, 5, 5]);
   });
