@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { parseCommand } from "../../src/cli.ts";
-import { main, runProgram } from "../../src/main.ts";
-import { environmentOf, sandboxWith } from "../support/configs.ts";
+import { main } from "../../src/main.ts";
+import { sandboxWith } from "../support/configs.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { Kept, testProcess } from "../support/terminal.ts";
+import { Kept } from "../support/terminal.ts";
 
 const openParse = async () => parseCommand;
 
@@ -71,25 +71,4 @@ describe("a run that a signal interrupts", () => {
     await ended;
     expect(ends).toEqual(["SIGINT"]);
   });
-});
-
-describe("an output that fails", () => {
-  it.each([
-    ["spec", "EPIPE", 0, ""],
-    ["spec", "ENOSPC", 1, "Cannot write the output: no space left on device\n"],
-    ["read --stream people --format jsonl", "EPIPE", 0, ""],
-    ["read --stream people --format airbyte", "EPIPE", 1, ""],
-  ])(
-    "ends %j after %s with %i: only a platform must learn that nobody read",
-    async (line, code, exit, said) => {
-      const { sandbox } = await sandboxWith({ people: 20, requestsPerMinute: 0 });
-      const stdout = new Writable({
-        write: (_chunk, _, done) => done(Object.assign(new Error(code), { code })),
-      });
-      const stderr = new Kept();
-      const runtime = testProcess({ stdout, stderr, environment: environmentOf(sandbox) });
-      expect(await runProgram(openParse, line.split(" "), runtime)).toBe(exit);
-      if (line === "spec") expect(stderr.text).toBe(said);
-    },
-  );
 });
