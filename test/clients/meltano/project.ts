@@ -72,7 +72,7 @@ export class Project {
   }
 
   /** What Meltano has saved for the tap and target-jsonl. */
-  async state(): Promise<Record<string, { asked?: string; days?: [string, string, number][] }>> {
+  async state(): Promise<Record<string, { asked?: string; days?: { status: string; rows: number }[] }>> {
     const id = `dev:${TAP}-to-target-jsonl`;
     const { stdout } = await this.meltano("--log-level=error", "state", "get", id);
     return JSON.parse(stdout).singer_state.bookmarks;
