@@ -12,7 +12,7 @@ const ACCOUNT = {
   now: "2026-03-20T12:00:00Z",
 } satisfies SandboxOptions;
 
-type Line = { readonly shard: number; readonly from: unknown; readonly to: unknown; readonly rows: number };
+type Line = Readonly<Record<"from" | "to", unknown> & Record<"shard" | "rows" | "share", number>>;
 type Row = { readonly id: string; readonly discoveredAt: string | null };
 
 const linesIn = <T>(text: string): readonly T[] => linesOf(text).map((line) => JSON.parse(line));
@@ -43,7 +43,7 @@ async function planned() {
     expect(code).toBe(0);
     return linesIn<Row>(stdout);
   };
-  return { sandbox, folder, read, merge, rest, lines: linesIn<Line>(stdout) };
+  return { sandbox, config, folder, read, merge, rest, lines: linesIn<Line>(stdout) };
 }
 
 const isFileOfRows = (path: string): boolean => /^(?!\.|.*[\\/]\.).*\.jsonl$/.test(path);
@@ -65,6 +65,17 @@ describe("plan", () => {
       [2, false, true],
     ]);
     expect(lines.reduce((sum, { rows }) => sum + rows, 0)).toBe(120);
+  });
+
+  it("divides the key's requests among all shards, or among those that run in parallel", async () => {
+    const { lines, config } = await planned();
+    const words = ["plan", "--config", config, "--shards", "4", "--shards-at-once", "2"];
+    const parallel = linesIn<Line>((await run(CONNECTOR, words)).stdout);
+    const sharesOf = (shards: readonly Line[]) => shards.map(({ share }) => share);
+    expect([sharesOf(lines), sharesOf(parallel)]).toEqual([
+      [1, 1, 1].map((one) => one / 3),
+      [0.5, 0.5, 0.5, 0.5],
+    ]);
   });
 
   it("asks one by one at the pace of the config, with nothing in a burst", async () => {
@@ -179,14 +190,4 @@ describe("state merge", () => {
     const partial = await merge([singer({ people }), late], "--partial");
     expect(JSON.parse(partial.stdout).bookmarks.people.days).toHaveLength(2);
   });
-});
-
-it("plan --shards-at-once divides the key's requests among the shards that run in parallel", async () => {
-  const { config } = await sandboxWith(ACCOUNT);
-  const plan = async (...words: string[]): Promise<readonly number[]> => {
-    const { stdout } = await run(CONNECTOR, ["plan", "--config", config, "--shards", "4", ...words]);
-    return linesIn<{ share: number }>(stdout).map(({ share }) => share);
-  };
-  expect(await plan()).toEqual([0.25, 0.25, 0.25, 0.25]);
-  expect(await plan("--shards-at-once", "2")).toEqual([0.5, 0.5, 0.5, 0.5]);
 });

@@ -9,18 +9,6 @@ import { parseConfig } from "../../../src/config/config.ts";
 const account = { base_url: "https://contacts.example.com", api_key: "k" };
 
 describe("the streams", () => {
-  it("have the names, keys and cursors that pipelines rely on", () => {
-    expect(STREAMS.map(({ name, primaryKey, cursorField }) => [name, primaryKey, cursorField])).toEqual([
-      ["people", ["id"], "discoveredAt"],
-      ["companies", ["domain"], "discoveredAt"],
-      ["sources", ["slug"], null],
-      ["company_lookups", ["job_id"], "created_at"],
-      ["company_lookup_contacts", ["job_id", "position"], "created_at"],
-      ["email_checks", ["email", "source"], "checked_at"],
-      ["email_verifications", ["email"], "verified_at"],
-    ]);
-  });
-
   const external = { external_api: { api_url: "https://external.example.com", api_key: "e" } };
 
   it.each<[settings: object, streams: readonly string[]]>([
