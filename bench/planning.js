@@ -73,7 +73,7 @@ export async function planning() {
       server.stop();
     }
   }
-  const counts = ["requests", "exports", "first row with request", "rows read / of the account"];
+  const counts = ["requests", "exports", "first row with request", "rows read, in all"];
   return table(["account", "to reach", ...counts, "rows passed on", "exit"], rows, 2);
 }
 

@@ -42,7 +42,7 @@ If a stream fails, the connector still reads the others. If no stream can be rea
 | exit code | meaning | what to do |
 | --- | --- | --- |
 | 0 | everything is complete, or \`max_run_seconds\` ended the run | nothing; the next run continues |
-| 1 | another try may mend it: the service is down, another run uses the folder, the disk is full | run again |
+| 1 | another try may succeed: the service is down, another run uses the folder, the disk is full | run again |
 | 2 | a person must correct the command line, a setting, the key or its plan | read the message |
 | a signal | the run was interrupted | run again |
 

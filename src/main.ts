@@ -12,8 +12,8 @@ import { systemClock } from "./service/clock.ts";
 const GRACE_MS = 8_000;
 
 /**
- * Otherwise V8 optimizes undici's parser of HTTP, one function of WebAssembly, after its first answers: 35 MiB and a quarter
- * of the processor time of a short sync, for nothing. At its start V8 would conclude the other two from the first.
+ * Otherwise V8 optimizes undici's parser of HTTP, one function of WebAssembly, after its first answers. That costs a short
+ * sync 35 MiB and a quarter of its processor time, for nothing. At its start V8 would conclude the other two from the first.
  */
 const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-up";
 /**

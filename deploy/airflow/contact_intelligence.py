@@ -32,7 +32,7 @@ RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=30)}
 def run(*words: str, output: Path | None = None) -> None:
     """Runs the connector; what it prints appears whole in the output file, or not at all.
 
-    Exit code 2 says that only a person can mend it, so that the task is not tried again.
+    Exit code 2 says that only a person can correct it, so that the task is not tried again.
     """
     part = Path(f"{output}.part") if output else Path(os.devnull)
     with part.open("w") as stdout:

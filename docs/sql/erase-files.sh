@@ -20,7 +20,7 @@ fi
 read_people # fails if the key is that of another account
 read_people --full-refresh
 for full in contacts/people/full-*; do :; done # the last has the largest number
-[ -n "$(ls "$full")" ] || stop "the service shows nobody"
+[ -n "$(ls "$full")" ] || stop "the service shows no people"
 
 # People who moved while they were read come with the next run.
 for try in 1 2 last; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Removes erased people from the table people_loads and from the files below `contacts` and `loaded`: see docs/erasure.md.
-# Run it beside erase-files.sh and load.sh, the recipe "Load PostgreSQL with COPY" of docs/files.md.
+# Run it in the folder of erase-files.sh and load.sh, the recipe "Load PostgreSQL with COPY" of docs/files.md.
 set -eu
 sh load.sh
 before=$(psql -qAtX -c 'SELECT coalesce(max(load), 0) FROM people_loads')

@@ -28,8 +28,7 @@ const limitedTooLong = (until: number): TransientError =>
 
 /**
  * Prints the catalog. A stream that the key's plan leaves out, and without a config every stream, is in it as declared.
- * A stream that the service could show and does not fails the discovery: a catalog without its fields would let none
- * of them out.
+ * The discovery fails if the service could show a stream and does not: a catalog without its fields would let none out.
  */
 export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
   return await runToEnd(tapOutput(logLevel), runtime, async (open) => {

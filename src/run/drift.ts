@@ -37,7 +37,7 @@ export class Drift {
     return added.length === 0 ? undefined : Object.fromEntries(added);
   }
 
-  /** What a person should know about the rows of a stream, without any value: one text or none. */
+  /** Returns a warning about the rows of a stream, without any value: one text or none. */
   report(stream: string): readonly string[] {
     const clauses = [
       ...said(

@@ -42,7 +42,7 @@ export function* catalogWarnings(
 const MOST_NAMED = 1000;
 
 /**
- * What becomes of a stream's events before anything else sees them. Rows leave as the config and a Singer catalog let
+ * Rewrites a stream's events before anything else sees them. Rows leave as the config and a Singer catalog let
  * them, and what they taught becomes events: new fields before the batch that has them, warnings before the end.
  * Throws ConfigError for rows of a stream whose fields a Singer catalog could not know.
  * @param selection what a Singer catalog lets out; undefined: the platform speaks another language
@@ -69,7 +69,7 @@ export function outgoing(
       ? rewriter
       : (line, names) => {
           const leaving = rewriter === null ? line : rewriter(line, names);
-          // What came is searched, because searching what was just put together would copy it.
+          // The row as it came is searched, because searching a text that was just put together would copy it.
           return hasNuls(line) ? withoutNuls(leaving, replaced) : leaving;
         };
   return function* (event) {

@@ -7,7 +7,7 @@ import type { Event } from "../sync/event.ts";
 /** A stream that was asked for. */
 export type Asked = {
   readonly configured: ConfiguredStream;
-  /** The schema that the destination was told; undefined: what is declared or configured. */
+  /** The schema that the destination has; undefined: the declared or configured one. */
   readonly declaredSchema?: JsonSchema | null | undefined;
   /** The fields that a Singer catalog lets out. */
   readonly selection?: Selection | undefined;
@@ -19,13 +19,13 @@ export type Probed = { readonly rows?: number | null; readonly warning?: string 
 /** A stream, and how it is read. The run knows no more of a stream. */
 export type Reader = {
   readonly spec: StreamSpec;
-  /** Asks for one row, or for a job that nobody submitted. Buys nothing. @throws what keeps the key from the stream */
+  /** Asks for one row, or for a made-up job. Buys nothing. @throws what keeps the key from the stream */
   probe(): Promise<Probed>;
   /** Live records, at most `most` and as many as one request shows; none of a stream whose records cost money. */
   sample(schema: JsonSchema, most?: number): Promise<readonly Record<string, unknown>[]>;
   /**
    * The events of the stream after "open", to its "close".
-   * @param schema what rows are checked against as they arrive; null if nobody knows one
+   * @param schema what rows are checked against as they arrive; null if there is none
    * @param savedState the stream's part of the incoming state
    */
   read(asked: Asked, schema: JsonSchema | null, savedState: unknown): AsyncIterable<Event>;

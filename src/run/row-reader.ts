@@ -73,7 +73,7 @@ export class RowReader implements Reader {
     yield* readRows(run);
   }
 
-  /** What the incoming state means, and how the stream is read from a state. */
+  /** Decides from the incoming state how the stream is read. */
   async resume(
     configured: ConfiguredStream,
     schema: JsonSchema | null,
@@ -129,7 +129,7 @@ export class RowReader implements Reader {
   }
 }
 
-/** What a person should know of a stream that has an export and no list. */
+/** The message about a stream that has an export and no list. */
 export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
-  `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so an export that was cut cannot ` +
-  'be told from a complete one. Correct the path, or set "verify_counts" to false if there is no such list';
+  `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so the connector cannot tell ` +
+  'whether an export was cut. Correct the path, or set "verify_counts" to false if there is no such list';

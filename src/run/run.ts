@@ -26,7 +26,7 @@ export type Run = {
 export type Reporter = {
   readonly mask: Mask;
   emit(event: Event): Promise<void>;
-  /** Told how the session counts what it asks of the service. */
+  /** Gets the function that counts the session's requests. */
   measure?(usage: () => Usage): void;
 };
 
@@ -39,13 +39,13 @@ export type RunOptions = {
   readonly reporter: Reporter;
   readonly guests: (session: Session, rows: readonly Reader[]) => Promise<Guests>;
   readonly pace?: Pace;
-  /** Told of each notice of the client, after it was said. */
+  /** Called with each notice of the client, after the reporter. */
   readonly onNotice?: (notice: Notice) => void;
 };
 
 /**
- * Opens a session and its readers, and closes it whatever happens. Once nobody reads the output, nothing that is still
- * under way at the service is waited for.
+ * Opens a session and its readers, and closes it whatever happens. When the output has no reader any more, the run waits
+ * for no request.
  */
 export async function withRun<Result>(
   { config, runtime, reporter, guests, pace, onNotice }: RunOptions,

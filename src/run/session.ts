@@ -12,7 +12,7 @@ import type { Notice } from "../sync/event.ts";
 import type { Service } from "../sync/service.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** What a session needs of the process. */
+/** The parts of the process that a session uses. */
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
   Partial<Pick<Runtime, "pid" | "processes">>;
 
@@ -21,7 +21,7 @@ export type Pace = { readonly tries?: number | undefined; readonly burst?: numbe
 
 /** One run's dealings with the service: a pool of connections, a limiter for each key. */
 export class Session {
-  /** Of the Public API. */
+  /** The client of the Public API. */
   readonly client: Client;
   readonly config: Config;
   /** Aborts what is under way at the service. */
@@ -51,15 +51,15 @@ export class Session {
     this.client = this.#openClient(config.baseUrl, config.apiKey, this.#named(PUBLIC_API));
   }
 
-  /** The service as the core sees it, for the rows of one stream. @param holds whether suppressed rows are held back */
+  /** The service as the core sees it, for the rows of one stream. @param suppresses whether suppressed rows are left out */
   streamApi(
     spec: RowStreamSpec,
     rules: Omit<RowRules, "key">,
     filters = this.filters(spec),
-    holds = true,
+    suppresses = true,
   ): Service {
     const [key = ""] = spec.primaryKey;
-    const suppression = holds ? this.config.suppressed.groupsOf(spec.name) : undefined;
+    const suppression = suppresses ? this.config.suppressed.groupsOf(spec.name) : undefined;
     const endpoint = {
       stream: spec.name,
       list: listPathOf(spec, this.config.endpoints),
@@ -73,7 +73,7 @@ export class Session {
     return streamApi(this.client, endpoint, this.notify);
   }
 
-  /** What the clients of both APIs have done so far. */
+  /** The usage of both APIs so far. */
   get usage(): Usage {
     return sumOfUsages([this.client, this.#external].flatMap((client) => client?.usage ?? []));
   }

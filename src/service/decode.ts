@@ -56,7 +56,7 @@ export function toRawLine(value: unknown, notes: RowNotes): RawLine {
   return textToRawLine(toLatin1(JSON.stringify(value)), notes);
 }
 
-/** The JSON text of a value as such a line, with every number as it was spelt. */
+/** The JSON text of a value as such a line, with every number as it was written. */
 export const textToRawLine = (json: string, notes: RowNotes): RawLine =>
   escapeSeparators(replaceLoneSurrogates(json, notes)) as RawLine;
 

@@ -49,7 +49,7 @@ const PATIENCE = 1000;
 /**
  * The rows of an export name the same fields in the same order, with few exceptions. One regular expression, made of the
  * schema and of the order in which names were seen, proves that a line is such a row: a JSON object of declared fields
- * whose values obey the schema. It finds the key and the cursor on the way, all in a third of the time that JSON.parse
+ * with values that obey the schema. It finds the key and the cursor on the way, all in a third of the time that JSON.parse
  * takes. It says nothing about a line that does not match: spaced or nested ones are good JSON too, and are parsed.
  *
  * Lines and names are latin1-decoded UTF-8. No part of the expression matches a text in two ways, so that a line that

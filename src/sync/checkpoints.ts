@@ -149,7 +149,7 @@ export class Checkpoints {
     return this.#state.days.some(({ from, to, status }) => status === "missing" && day >= from && day <= to);
   }
 
-  /** What keeps the stream from being complete; undefined if nothing. */
+  /** The error that keeps the stream from being complete; undefined if there is none. */
   #incomplete(): BodyError | undefined {
     const missing = missingDaysOf(this.#state.days);
     if (missing.length === 0 && !this.#isUndatedMissing) return undefined;

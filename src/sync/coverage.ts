@@ -49,8 +49,8 @@ export const clipped = (ranges: readonly DayRange[], [first, last]: DayRange): r
   });
 
 /**
- * Writes what a reading found about its days. A proven span that lies wholly within them is replaced; one that reaches out
- * of them keeps its days and its number.
+ * Writes what a reading found about its days. A proven span that lies wholly within them is replaced; one that has
+ * other days too keeps its days and its number.
  * @param rowsByDay the rows of each day with rows, if the days are proven
  */
 export function put(

@@ -88,8 +88,8 @@ async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Pro
 }
 
 /**
- * Tells by the numbers whether another API key is of the same organization. What the proven days lack must be among the
- * newest rows, because checked people move there.
+ * Tells by the numbers whether another API key is of the same organization. Rows that the proven days lack must be among the
+ * newest ones, because checked people move there.
  */
 async function checkKey(
   saved: RowState,
@@ -126,7 +126,7 @@ async function recentRows({ discoveredAt }: RowState, service: Service): Promise
 }
 
 /**
- * Takes out the spans that have rows of a new source: nobody could read them before, and the counts of the spans may be
+ * Takes out the spans that have rows of a new source: the key could not read them before, and the counts of the spans may be
  * the same. A source that cannot be asked for stays new.
  */
 async function checkSources(

@@ -9,7 +9,7 @@ export type StreamState = Readonly<Record<string, unknown>>;
 /** A JSON schema of one field. */
 export type FieldSchema = Readonly<Record<string, unknown>>;
 
-/** What rows taught besides themselves, counted in rows. Names of fields are text, not latin1-decoded. */
+/** Facts about rows, counted in rows. Names of fields are text, not latin1-decoded. */
 export type RowFacts = {
   /** Fields that the stream's schema does not name. */
   readonly newFields: ReadonlyMap<string, { readonly rows: number; readonly schema: FieldSchema }>;
@@ -20,11 +20,11 @@ export type RowFacts = {
   readonly replaced: number;
   /** Rows with a cursor that no rule can read. */
   readonly unreadable: number;
-  /** Rows, records and items that were held back because they are suppressed. */
+  /** Rows, records and items that were left out because they are suppressed. */
   readonly suppressed: number;
 };
 
-/** What rows teach that obey their schema. */
+/** The facts about rows that obey their schema. */
 export const NO_FACTS: RowFacts = {
   newFields: new Map(),
   contradictions: new Map(),
@@ -35,8 +35,8 @@ export const NO_FACTS: RowFacts = {
 };
 
 /**
- * What is known of the line of a usual row: the names that it may have, each at most once and in this order, spelt as JSON
- * spells them without an escape, one byte a character. It is one object without any space between its tokens and without
+ * The names that the line of a usual row may have, each at most once and in this order, written as JSON
+ * writes them without an escape, one byte a character. It is one object without any space between its tokens and without
  * an object in it. Undefined: nothing is known.
  */
 export type UsualNames = readonly string[] | undefined;
@@ -67,11 +67,11 @@ export type WindowRecord = {
   readonly seconds: number;
 };
 
-/** What a stream of jobs bought: its submissions, also those whose answer was lost, and the credits of the answers that came. */
+/** The purchases of a stream of jobs: its submissions, also those whose answer was lost, and the credits of the answers that came. */
 export type Spent = { readonly submissions: number; readonly credits: number };
 
 /**
- * What a run says before it has a language. `namespace`: under which the catalog files the stream; the run adds it to
+ * An event of a run, before a language writes it. `namespace`: under which the catalog files the stream; the run adds it to
  * each event of a stream that has one.
  */
 export type Event = { readonly namespace?: string | undefined } & StreamEvent;
@@ -102,7 +102,7 @@ type StreamEvent =
     } & LineBatch)
   /**
    * Every record before it of the windows below `windows` is delivered; absent: every record before it. Records of the last
-   * of these windows may follow. `spent`: what the stream has bought in this run so far. `announces`: only this state
+   * such window may follow. `spent`: what the stream has bought in this run so far. `announces`: only this state
    * contains a purchase, so it must be durable before the run goes on. `read`: the windows that no checkpoint before it has covered.
    */
   | {

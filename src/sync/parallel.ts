@@ -9,7 +9,7 @@ export type Reader<Item, Part> = {
   readonly read: (item: Item) => AsyncGenerator<Part, void>;
 };
 
-/** What has come of asking for the next item, or for the next part of one that is read. */
+/** The result of asking for the next item, or for the next part of one that is read. */
 type Turn<Item, Part> =
   | { readonly kind: "item"; readonly next: IteratorResult<Item> }
   | {

@@ -135,7 +135,7 @@ async function* denseWindows(
   }
 }
 
-/** The day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
+/** The day of the last row in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
 async function oldestDay(
   window: DatedWindow,
   count: Count,
@@ -181,7 +181,7 @@ async function* spans(
   let days = (daysBetween(from, to) * windowSize.rows) / Math.max(1, rows);
   while (first <= to) {
     const rest = daysBetween(first, to);
-    // What is left of the total fits one window: one count says so of all days at once.
+    // The rest of the total fits one window: one count serves all its days.
     const span = left <= windowSize.rows ? rest : Math.min(rest, Math.max(1, Math.floor(days)));
     const window = closedWindow(first, addDays(first, span - 1));
     const count = await service.count(window);

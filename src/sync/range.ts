@@ -28,7 +28,7 @@ export type ReadSettings = {
 /** Days from yesterday on are open: rows still arrive there, and no filter ends before now. */
 type ReadWindow = { readonly from: Day; readonly until: Day | "now" };
 
-/** What a run reads of a stream, in this order. All ranges are closed days, oldest first. */
+/** The parts of a stream that a run reads, in this order. All ranges are closed days, oldest first. */
 export type ReadPlan = {
   /** The missing days that are read once more, each by itself. */
   readonly missing: readonly Day[];

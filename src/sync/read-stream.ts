@@ -32,7 +32,7 @@ export type RowStream = {
   readonly endsAt?: number | undefined;
 };
 
-/** What is decided of a stream before its first row. */
+/** The decisions about a stream before its first row. */
 export type Prepared = {
   readonly state: RowState;
   /** The run's first count. */

@@ -142,7 +142,7 @@ async function judged(
   return { verdict: judge(pass, after, isClean, yesterday), after };
 }
 
-/** Reads the parts of a window in its place. What the window has emitted is not emitted again. */
+/** Reads the parts of a window in its place. They emit nothing that the window has emitted. */
 async function* readParts(
   pass: Pass,
   count: Count,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the pods do: steps.sh NAME. All of them share the folder DATA, which is /data.
-# Exit code 2: only a person can mend it.
+# Exit code 2: only a person can correct it.
 # AIRBYTE_ENTRYPOINT is a command with its arguments, SHARDS comes from outside, and the files of done/ have numbers as names.
 # shellcheck disable=SC2086,SC2153,SC2012
 set -eu
@@ -98,7 +98,7 @@ case $1 in
     ;;
   finish)
     [ ! -e "$load/gave-up-${JOB_UID:-}" ] || give_up
-    # What failed before this Job began is mended, or fails again.
+    # What failed before this Job began is corrected, or fails again.
     [ -e "$load/begun-${JOB_UID:-}" ] || rm -rf "$load/failed"
     mkdir -p "$load"
     touch "$load/begun-${JOB_UID:-}"

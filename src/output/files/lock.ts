@@ -97,7 +97,7 @@ export class Lock {
     await this.#clock.sleep(LOOK_AGAIN_MS);
     if (await this.#isOurs()) return;
     throw new TransientError(
-      `Cannot go on with "${this.#file}": its lock "${lockOf(this.#file)}" is gone, because another run took it over or it was removed. What was saved before is kept. Start again when no other run is going on`,
+      `Cannot go on with "${this.#file}": its lock "${lockOf(this.#file)}" is gone, because another run took it over or it was removed. The run kept what it had saved. Start again when no other run is going on`,
     );
   }
 

@@ -209,7 +209,7 @@ describe("Lock", () => {
     await rename(`${file}.lock`, `${file}.away`);
     await expect(lock.check()).rejects.toThrow(
       `Cannot go on with "${file}": its lock "${file}.lock" is gone, because another run took it over or it was removed. ` +
-        "What was saved before is kept. Start again when no other run is going on",
+        "The run kept what it had saved. Start again when no other run is going on",
     );
   });
 
