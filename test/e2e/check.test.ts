@@ -101,7 +101,7 @@ describe("check", () => {
     ).toBe(isOpen);
   });
 
-  it("says all that it learnt, in the order of the streams: refusals, counts, costs and who is held back", async () => {
+  it("says all that it learnt, in the order of the streams: refusals, counts, costs and suppressed people", async () => {
     const { url } = await serve((request, response) => {
       const path = (request.url ?? "").replace(/\?.*/, "");
       const [status, body] = ANSWERS.find(([pattern]) => pattern.test(path))?.slice(1) ?? [500, ""];

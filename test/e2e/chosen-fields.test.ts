@@ -290,7 +290,7 @@ describe("a suppressed person", () => {
     await stage.play({ bought: ["x@z.example"] });
   });
 
-  it("leaves a refresh complete although nobody of the list is left", async () => {
+  it("leaves a refresh complete although no one of the list is left", async () => {
     const suppress_file = await file("suppressed.txt", "1.example");
     const stage = await sandboxStage("company_lookup", { domains: ["1.example"] }, {}, { suppress_file });
     const ids = { generation_id: 2, minimum_generation_id: 2, sync_id: 7 };

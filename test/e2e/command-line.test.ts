@@ -91,23 +91,26 @@ describe("exit codes", () => {
     ["a wrong key", "status=401:times=always", {}, 2],
     ["a setting that is wrong", undefined, { num_workers: 99 }, 2],
     ["a service that is down", "status=500:times=always", {}, 1],
-  ])("tell %s from what time mends, and platforms get their own", async (_what, fault, settings, code) => {
-    const faults = fault === undefined ? [] : [fault];
-    const { config } = await sandboxWith({ ...QUICK, faults }, settings);
-    const out = join(await tempDir(), "out");
-    for (const [program, words, expected] of [
-      [CONNECTOR, ["read", "--stream", "people", "--output", out], code],
-      [CONNECTOR, ["read", "--stream", "people", "--format", "jsonl"], code],
-      [CONNECTOR, ["plan"], code],
-      [CONNECTOR, ["read", "--stream", "people"], 1],
-      [CONNECTOR, ["check"], 0],
-      [CONNECTOR, ["check", "--exit-code"], 1],
-      [TAP, [], 1],
-    ] as const) {
-      const ended = await run(program, [...words, "--config", config], { clock: hurriedClock() });
-      expect([words, ended.code]).toEqual([words, expected]);
-    }
-  });
+  ])(
+    "tell %s from what passes with time, and platforms get their own",
+    async (_what, fault, settings, code) => {
+      const faults = fault === undefined ? [] : [fault];
+      const { config } = await sandboxWith({ ...QUICK, faults }, settings);
+      const out = join(await tempDir(), "out");
+      for (const [program, words, expected] of [
+        [CONNECTOR, ["read", "--stream", "people", "--output", out], code],
+        [CONNECTOR, ["read", "--stream", "people", "--format", "jsonl"], code],
+        [CONNECTOR, ["plan"], code],
+        [CONNECTOR, ["read", "--stream", "people"], 1],
+        [CONNECTOR, ["check"], 0],
+        [CONNECTOR, ["check", "--exit-code"], 1],
+        [TAP, [], 1],
+      ] as const) {
+        const ended = await run(program, [...words, "--config", config], { clock: hurriedClock() });
+        expect([words, ended.code]).toEqual([words, expected]);
+      }
+    },
+  );
 
   it("are 2 for a --stream that does not exist, and the service gets no request", async () => {
     const { sandbox, config } = await sandboxWith(QUICK);

@@ -123,7 +123,7 @@ describe("read", () => {
     expect(errors.get("nobody")?.message).toMatch(/no such stream.*Discover again/);
   });
 
-  it("never moves state over a window that no reading brings whole", async () => {
+  it("never moves state over a window that no attempt reads whole", async () => {
     const faults = ["stream-failed:path=people/stream:times=always", "page-repeats"];
     await using sandbox = await startSandbox({ ...SMALL, people: 6_000, days: 2, faults });
     const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);

@@ -36,7 +36,7 @@ describe("code in the docs", () => {
     expect(named.filter(({ claim }) => !existsSync(`${ROOT}${claim?.by}`))).toEqual([]);
   });
 
-  it("stands on the page that it is from, word for word", () => {
+  it("is on the page that it is from, word for word", () => {
     for (const { page, line, text, claim } of blocks) {
       if (claim?.kind !== "from") continue;
       const twins = docBlocks(claim.by).filter((block) => block.text === text && block.claim !== undefined);

@@ -92,7 +92,7 @@ describe("read --output", () => {
     expect(await added()).toEqual([]);
   });
 
-  it("writes each row of a day once, however often the day is read, and compresses files if it is told to", async () => {
+  it("writes each row of a day once, however often the day is read, and compresses files if it should", async () => {
     await using sandbox = await startSandbox({ ...SMALL, people: 2_000, days: 4 });
     const folder = await tempDir();
     for (let hour = 0; hour < 5; hour += 1) {
@@ -105,7 +105,7 @@ describe("read --output", () => {
     expect([ids.length, new Set(ids).size]).toEqual([2_014, 2_014]);
   });
 
-  it("brings what a table has lost once reconcile has marked it, whatever the older files have", async () => {
+  it("delivers what a table has lost once reconcile has marked it, whatever the older files have", async () => {
     await using sandbox = await startSandbox({ ...SMALL, people: 300, days: 20 });
     const [folder, config] = [await tempDir(), await configFor(sandbox)];
     const readPeople = (): Promise<Ended> => read(sandbox, folder, "--stream", "people");

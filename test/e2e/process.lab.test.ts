@@ -72,7 +72,7 @@ describe("read, killed", () => {
     expect([other.code, other.records.length]).toEqual([0, sandbox.people().length]);
   });
 
-  it("ends when nobody reads its output and the service has fallen silent, before that is a failure", async () => {
+  it("ends when its output has no reader and the service has fallen silent, before that is a failure", async () => {
     const sandbox = await opened({ faults: ["stall:after=20"] });
     const act = ({ stdout }: ChildProcess): void => void stdout?.destroy();
     const base = { sandbox, config: CONFIG, idleSeconds: 600, state: null };

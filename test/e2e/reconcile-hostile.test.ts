@@ -49,7 +49,7 @@ const OTHERS = crowd(1_200, "other-");
 const copyOf = (people: readonly Person[]): Row[] => people.map((row) => ({ ...row }));
 const clock = hurriedClock(500);
 
-describe("gone.csv names nobody who is alive", () => {
+describe("gone.csv names no one who is alive", () => {
   it.each<[string, number, string, (date: string | null, asked: Asked) => string | null]>([
     [
       "gets the date of an old day while newer days are read",
@@ -90,7 +90,7 @@ describe("gone.csv names nobody who is alive", () => {
     }
   });
 
-  it("where the service shows nobody for a moment", async () => {
+  it("where the service shows no one for a moment", async () => {
     const people = [...OTHERS, ...crowd(9)];
     const table = [...people.slice(1), ghost(1)];
     const answers: (number | null)[] = [];

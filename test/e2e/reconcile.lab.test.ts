@@ -62,7 +62,7 @@ async function history(seed: number): Promise<number | null> {
   return found.code;
 }
 
-it(`reconcile calls nobody alive gone and misses no lost row, in ${HISTORIES} histories`, {
+it(`reconcile calls no one alive gone and misses no lost row, in ${HISTORIES} histories`, {
   timeout: 3_600_000,
 }, async () => {
   const answers = new Set<number | null>();

@@ -39,7 +39,7 @@ describe("reconcile names", () => {
       expect(statSync(join(full.folder, name)).mode & 0o777, name).toBe(0o600);
   });
 
-  it("nobody where the table has everyone, and has no day read again", async () => {
+  it("no one where the table has everyone, and has no day read again", async () => {
     const { config, state, all } = await synced(SMALL);
     const before = JSON.parse(readFileSync(state, "utf8"));
     // Of earlier versions --full read every row.
@@ -112,7 +112,7 @@ describe("reconcile never names anybody alive as gone", () => {
     expect((await reconcile(config, table, ["--yes-gone", "101"])).gone).toHaveLength(101);
   });
 
-  it("where the table is of another salt, or holds nobody", async () => {
+  it("where the table is of another salt, or empty", async () => {
     const { config, all } = await synced(SMALL);
     const other = all.map(({ discoveredAt }, nth) => ({ id: `other-${nth}`, discoveredAt }));
     for (const [table, why] of [
@@ -190,7 +190,7 @@ describe("reconcile --recheck", () => {
     expect((await sync(config, state)).length).toBeLessThan(60);
   });
 
-  it("counts rows of before 1970 as rows without a date, and brings them again", async () => {
+  it("counts rows dated before 1970 as rows without a date, and reads them again", async () => {
     const { sandbox, config } = await sandboxWith({ people: 20, requestsPerMinute: 0 });
     sandbox.fault("redate=1969-07-20:people=3");
     const state = join(await tempDir(), "state.json");

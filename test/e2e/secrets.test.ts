@@ -89,7 +89,7 @@ describe("a key that the service repeats", () => {
     expectMasked((await run(CONNECTOR, ["jobs", "--config", config, "--state-file", state])).stdout);
   });
 
-  it("is in no line of the tap but records, and in none on stderr beside JSON lines and files", async () => {
+  it("is in no line of the tap but records, and in none on stderr for JSON lines and files", async () => {
     const config = await configOf(await startEcho());
     const tapped = await run(TAP, ["--config", config], { clock: hurriedClock() });
     expectMasked(tapped.stderr);

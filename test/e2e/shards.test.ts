@@ -113,7 +113,7 @@ describe("shards that are read one by one", () => {
     expect(newest).toEqual(new Map(sandbox.people().map(({ id, discoveredAt }) => [id, discoveredAt])));
   });
 
-  it("bring those who move to another shard meanwhile", async () => {
+  it("deliver those who move to another shard while it is read", async () => {
     const { sandbox, folder, read, rest } = await planned();
     for (const shard of ["open", 0, 1] as const) {
       sandbox.fault("drain=2:every=5");

@@ -11,7 +11,7 @@ import { bookmarksOf, discover, recordsOf, schemasOf, selection, tap } from "../
 const QUICK = { requestsPerMinute: 0, companies: 8, people: 5 } as const;
 
 describe("a sync", () => {
-  it("without a catalog brings all that the key can read, byte for byte", async () => {
+  it("without a catalog delivers all that the key can read, byte for byte", async () => {
     const { sandbox, config } = await sandboxWith({ ...QUICK, people: 120 });
     const { stdout, messages, logs } = await tap(["--config", config]);
     const metric_info = { metric: "record_count", value: sandbox.people().length };
@@ -101,7 +101,7 @@ describe("a catalog", () => {
 });
 
 describe("--discover", () => {
-  it("prints the streams on many lines, and says of which fields live rows told, whatever other flags there are", async () => {
+  it("prints the streams on many lines, and says which fields come from live rows, whatever other flags there are", async () => {
     const { config } = await sandboxWith(QUICK);
     const others = ["--catalog", "gone", "--state", await file("none.json", {}), "--test", "--about"];
     const { stdout, stderr, code } = await run(TAP, ["--config", config, ...others, "--discover"]);

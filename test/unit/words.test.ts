@@ -1,42 +1,49 @@
-import fc from "fast-check";
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { nearestName, plural, shown, table } from "../../src/base/text.ts";
+import { ROOT } from "../support/run.ts";
+import { filesBelow } from "../support/temp-dir.ts";
 
-it.each<[name: string, meant: string | undefined]>([
-  ["startDate", "start_date"],
-  ["START-DATE", "start_date"],
-  ["strat_date", "start_date"],
-  ["api_keys", "api_key"],
-  ["apx_kxy", "api_key"],
-  ["axx_kxy", undefined],
-  ["stop_date", undefined],
-  ["url", undefined],
-  ["", undefined],
-])("a misspelt %j is taken for %j", (name, meant) => {
-  expect(nearestName(name, ["start_date", "end_date", "api_key", "base_url"])).toBe(meant);
-});
+/** Words that readers stumble over. The subject of a sentence is the program, the service or the user. */
+const REFUSED =
+  "told|stands|brings|held|whoever|nobody|somebody|spelt|mends?|mended|dearest|shall|beside|owes|meanwhile|" +
+  "so many|is had|be had|in vain|all the same|of before";
+const WORDS = new RegExp(`\\b(?:${REFUSED})\\b`, "i");
+/** How no sentence begins, but for headings. */
+const OPENING = /(?:^|^\s*(?:\/\*\*|\*|\/\/|--?) |[.:!?] )(?:Of|What|Who|Whose|Whom) /;
 
-it("a misspelt name is taken for the nearest, and for the first of two that are as near", () => {
-  expect(nearestName("abcdef", ["abcdxx", "abcdex", "abcdey"])).toBe("abcdex");
-});
+const PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "spec.json"];
+const isCommentOrText = (line: string): boolean => /^\s*\*|\/[/*]|["'`]/.test(line);
+/** A name of a test: the first argument before a function or options. */
+const NAME = /\(\s*(["'`])((?:\\.|(?!\1)[^\\])+?)\1,\s*(?:async |\{|\()/gs;
 
-it("numbers are grouped as English readers know them", () => {
-  const numbers = fc.oneof(
-    fc.integer(),
-    fc.maxSafeInteger(),
-    fc.integer().map((n) => n / 1_000),
+/** The lines of files that a person reads, each with its place. */
+const linesOf = (paths: readonly string[]): (readonly [place: string, line: string])[] =>
+  paths.flatMap((path) =>
+    readFileSync(`${ROOT}${path}`, "utf8")
+      .split("\n")
+      .map((line, nth) => [`${path}:${nth + 1}`, line] as const),
   );
-  fc.assert(
-    fc.property(numbers, (count) => {
-      expect(shown(count)).toBe(count.toLocaleString("en-US"));
-    }),
-  );
-  expect([0, 1, 2_003].map((count) => plural(count, "row"))).toEqual(["0 rows", "1 row", "2,003 rows"]);
-  expect(plural(2, "retry", "retries")).toBe("2 retries");
+
+const found = (lines: readonly (readonly [string, string])[], pattern: RegExp): string[] =>
+  lines.flatMap(([place, line]) => (pattern.test(line) ? [`${place} ${line.trim()}`] : []));
+
+const source = linesOf(filesBelow("src").filter((path) => path.endsWith(".ts")));
+const pages = linesOf([...PAGES, ...filesBelow("docs").filter((path) => /\.(md|sh|sql)$/.test(path))]);
+
+it("comments, messages, pages and settings are in plain words", () => {
+  const help = linesOf(["test/golden/help.txt"]);
+  const lines = [...pages, ...help, ...source.filter(([, line]) => isCommentOrText(line))];
+  expect(found(lines, WORDS)).toEqual([]);
+  expect(found(lines, OPENING)).toEqual([]);
 });
 
-it("a table has columns as wide as their widest cell, and no spaces at the end of a line", () => {
-  expect(table([["a", "wide", "c"], ["long", "b", ""], ["", "", "last"], ["x"]])).toEqual([
-    ...["a     wide  c", "long  b", "            last", "x"],
-  ]);
+it("names of tests are in plain words", () => {
+  const files = filesBelow("test").filter((path) => path.endsWith(".ts"));
+  const names = files.flatMap((path) =>
+    [...readFileSync(`${ROOT}${path}`, "utf8").matchAll(NAME)].map(
+      ([, , name = ""]) => [path, name] as const,
+    ),
+  );
+  expect(names.length).toBeGreaterThan(700);
+  expect(found(names, WORDS)).toEqual([]);
 });

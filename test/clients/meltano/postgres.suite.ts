@@ -70,7 +70,7 @@ it("target-postgres learns which rows are current when a table is read whole as 
   expect(await sql("SELECT 1 FROM whole.companies WHERE _sdc_deleted_at IS NOT NULL", mine)).toEqual([]);
 });
 
-it("reconcile names what a table lost, and the next sync brings it as docs/reconcile.md says", async () => {
+it("reconcile names what a table lost, and the next sync loads it as docs/reconcile.md says", async () => {
   await using mine = await loading("crm", { people: 400, undated: 3, days: 60, requestsPerMinute: 0 });
   await copyFile(await configFor(mine.sandbox), join(mine.folder, "config.json"));
   const state = join(mine.folder, "state.json");

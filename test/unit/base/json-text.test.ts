@@ -46,7 +46,7 @@ describe("an answer of the service, taken apart without a parser", () => {
 });
 
 describe("compactJson()", () => {
-  it("writes what JSON.stringify writes, and numbers as they are spelt", () => {
+  it("writes what JSON.stringify writes, and numbers as they are written", () => {
     expect(compactJson(" [ 1.50 , 12345678901234567890 ] ")).toBe("[1.50,12345678901234567890]");
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {

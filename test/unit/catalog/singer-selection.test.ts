@@ -192,7 +192,7 @@ describe("a catalog of Singer", () => {
     expect(select({ streams }, [PEOPLE]).unknown).toEqual(["aliens", "ghosts", ""]);
   });
 
-  it("that is sent back tells the streams, their fields, and whether live rows told them", () => {
+  it("that is sent back has the streams, their fields, and whether live rows showed them", () => {
     const unseen = { ...PEOPLE, sampled: false };
     const [people, companies] = streamsIn(toSingerCatalog([unseen]));
     expect(people).toMatchObject({ schema: PEOPLE.schema, sampled: false });

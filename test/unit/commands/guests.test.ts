@@ -29,7 +29,7 @@ async function verify(
   return [complete, events];
 }
 
-it("a run waits for nothing at the service once nobody takes what it says, and says why", async () => {
+it("a run whose reader is gone waits for no answer of the service, and says why", async () => {
   const emit = () => Promise.reject(new TransientError("Nobody reads"));
   const reporter = { mask: new Mask(), emit };
   let isOver: boolean | undefined;

@@ -53,7 +53,7 @@ describe("a config", () => {
     expect(configOf({})).toMatchObject({ lookbackWindowDays: 1, verifyCounts: true, requestsPerMinute: 60 });
   });
 
-  it("takes what a form sends for fields that nobody filled in for absent", () => {
+  it("takes empty fields of a form for absent", () => {
     const form = {
       ...{ start_date: null, end_date: "", source_slug: "  ", ignore_missing_days: [] },
       ...{ external_api: { api_url: "", api_key: null }, email_check: {} },

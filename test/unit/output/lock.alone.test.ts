@@ -73,7 +73,7 @@ describe("Lock", () => {
     expect(readdirSync("/proc/self/fd").filter(isOurs)).toEqual([]);
   });
 
-  it("lies beside the file, for its owner only, and is gone after the release", async () => {
+  it("is next to the file, for its owner only, and is gone after the release", async () => {
     const lock = await acquire(file, runtime());
     expect(await readdir(folder)).toEqual(["state.json.lock"]);
     expect(statSync(`${file}.lock`).mode & 0o777).toBe(0o600);
@@ -103,7 +103,7 @@ describe("Lock", () => {
     await lock.check();
   });
 
-  it("is taken as soon as the run that held it ends", async () => {
+  it("is taken as soon as the run that had it ends", async () => {
     const first = await acquire(file, runtime());
     const second = acquire(file, runtime());
     await first.release();
@@ -157,7 +157,7 @@ describe("Lock", () => {
     await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is no regular/);
   });
 
-  it("shows nothing of a lock that somebody else wrote", async () => {
+  it("shows nothing of a lock that another program wrote", async () => {
     const fields = { started: "\u001b[31m", host: "a\nb", pid: "1", token: "x" };
     await writeFile(`${file}.lock`, JSON.stringify(fields));
     const notices: string[] = [];
@@ -178,7 +178,7 @@ describe("Lock", () => {
     expect(await readFile(`${file}.lock`, "utf8")).toBe(disk.wrote.at(-1));
   });
 
-  it("is taken by nobody where the disk is full, and leaves nothing there", async () => {
+  it("is not taken where the disk is full, and leaves nothing there", async () => {
     disk.isFull = true;
     await expect(acquire(file, runtime())).rejects.toThrow(`Cannot lock "${file}": no space left on device`);
     expect(await readdir(folder)).toEqual([]);

@@ -20,7 +20,7 @@ describe("readText()", () => {
     expect(await readText("config", join(folder, "link"))).toBe("hello");
   });
 
-  it("repeats nothing of a config that stands where its path should", async () => {
+  it("repeats nothing of a config that is given in place of its path", async () => {
     for (const given of ['{"api_key":"hunter2"}', ' \n[ {\n "api_key": "hunter2" } ]']) {
       const error = await readText("config", given).catch((reason: unknown) => reason);
       expect(String(error)).toMatch(/Cannot read the config file: .* not a path, but JSON/);

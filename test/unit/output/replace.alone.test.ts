@@ -119,7 +119,7 @@ describe("replaceFile()", () => {
     expect(system.did.at(-1)).toMatch(/^close/);
   });
 
-  it("does not follow a link that somebody laid out as its .previous", async () => {
+  it("does not follow a link of another user at its .previous", async () => {
     const other = join(folder, "other");
     await writeFile(other, "precious");
     await symlink(other, `${path}.previous`);

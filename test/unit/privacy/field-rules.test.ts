@@ -43,7 +43,7 @@ describe("a row under rules", () => {
       '{ "id" : 9007199254740993, "name":"a\\u00e9é😀\\\\","n":1.50e3 }',
     ],
     [
-      "knows a name however it is spelt and however often it is there",
+      "knows a name in every spelling and however often it is there",
       rules("keep", { é: DROP, "😀": DROP, 'q"': DROP, "": DROP }),
       '{"é":1,"\\u00e9":2,"\\ud83d\\ude00":3,"😀":4,"q\\"":5,"":6,"é":7,"e":8}',
       '{"e":8}',

@@ -57,7 +57,7 @@ describe.each(Object.entries(KINDS))("a suppressed %s", (kind, { named, hashed, 
     ["by names", named],
     ["by digests of normal forms", hashed.map(sha256)],
     ["by both", [...named, sha256("x").toUpperCase()]],
-  ])("is known %s in every spelling, and nobody else", async (_, lines) => {
+  ])("is known %s in every spelling, and no one else", async (_, lines) => {
     const read = await suppression(...lines);
     for (const text of same) {
       const jsons = [JSON.stringify(text), ...(/[\\\p{Cc}]/u.test(text) ? [] : [escaped(text)])];

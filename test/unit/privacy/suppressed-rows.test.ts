@@ -53,7 +53,7 @@ describe.each([
     };
   };
 
-  it("is held back however its names are spelt, whether its line is usual or parsed", () => {
+  it("is suppressed in every spelling of its names, whether its line is usual or parsed", () => {
     fc.assert(
       fc.property(LINE, (spelt) => {
         const { matched, parsed } = verdicts(
@@ -76,7 +76,7 @@ describe.each([
     ]);
   });
 
-  it("is held back if one of two fields of one name says who it is", () => {
+  it("is suppressed if one of two fields of one name says who it is", () => {
     for (const pair of [`"${key}":${suppressed},"${key}":"q"`, `"${key}":"q","${key}":${suppressed}`]) {
       const { matched, parsed } = verdicts(`{${pair},"note":"n"}`);
       expect([matched?.isSuppressed ?? true, parsed.isSuppressed]).toEqual([true, true]);

@@ -37,10 +37,10 @@ describe("a comparison key by key", () => {
     ["2024-03-01T10:00:00Z", "", "stale"],
     [null, "2024-03-01T10:00:00Z", "later"],
     [null, "", "same"],
-  ])("a row of %s that the table has at %j is %s", async (discoveredAt, held, standing) => {
-    const report = await compared(`id,discoveredAt\na,${held}\n`, () => [{ id: "a", discoveredAt }]);
+  ])("a row of %s that the table has at %j is %s", async (discoveredAt, known, status) => {
+    const report = await compared(`id,discoveredAt\na,${known}\n`, () => [{ id: "a", discoveredAt }]);
     const { stale, later } = report;
-    expect([stale, later]).toEqual([Number(standing === "stale"), Number(standing === "later")]);
+    expect([stale, later]).toEqual([Number(status === "stale"), Number(status === "later")]);
     expect(report).toMatchObject({ lost: 0, gone: 0, new: 0 });
   });
 
@@ -113,7 +113,7 @@ const spans = fc.array(fc.constantFrom("read", "read", "read", "missing", "again
   maxLength: DAYS,
 });
 
-it("each row is lost, stale, later, new or suppressed, and each key that nobody shows is gone", async () => {
+it("each row is lost, stale, later, new or suppressed, and each key that is not shown is gone", async () => {
   await fc.assert(
     fc.asyncProperty(
       people,

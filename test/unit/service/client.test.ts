@@ -164,7 +164,7 @@ describe("a wait", () => {
     expect(notices).toEqual([{ kind: "limited", until: ms }]);
   });
 
-  it("of a service that is down is no shorter than it wishes, and is told", async () => {
+  it("of a service that is down is no shorter than it wishes, and is logged", async () => {
     const { url } = await giveInTurn(UNAVAILABLE, OK);
     const { client, notices } = openSession(url);
     await CALLS.get(client);
@@ -216,7 +216,7 @@ describe("a connection", () => {
     expect(await CALLS.post(client)).toBe("unsent");
   });
 
-  it("is closed when nobody reads its export on", async () => {
+  it("is closed when its export is not read on", async () => {
     const gone: Promise<unknown>[] = [];
     const { url } = await serve((response) => {
       gone.push(once(response, "close"));

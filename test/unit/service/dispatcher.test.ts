@@ -79,7 +79,7 @@ describe("a name of this machine", () => {
   });
 });
 
-it("trusts the CAs of Node beside those that a variable names", () => {
+it("trusts the CAs of Node and those that a variable names", () => {
   const pem = fileURLToPath(new URL("../../support/localhost.pem", import.meta.url));
   expect(trusted({ NODE_EXTRA_CA_CERTS: pem })).toEqual(expect.arrayContaining([...rootCertificates]));
 });

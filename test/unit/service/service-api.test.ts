@@ -96,7 +96,7 @@ describe("a window asks for", () => {
     ["all rows, if it holds those without a date", { kind: "open", from: FROM, undated: true }, ""],
     ["all rows, if it is those without a date", UNDATED, ""],
     ["all rows, if it is all rows", ALL, ""],
-  ])("%s, beside the filters of the config: %j", async (_, window, days) => {
+  ])("%s, with the filters of the config: %j", async (_, window, days) => {
     const { api, asked } = await open([list([row("1", "2026-03-01T10:00:00Z")])]);
     await api.rowAt(window, 7);
     await api.page(window, 3);
@@ -128,7 +128,7 @@ describe("a count", () => {
     ["has the rest of all as undated", [listOf(7), listOf(10)], UNDATED, {}, { rows: 7, undated: 3 }],
     ["has no undated below none", [listOf(10), listOf(7)], UNDATED, {}, { rows: 10, undated: 0 }],
     [
-      "is unknown if nobody counted the dated",
+      "is unknown if the dated were not counted",
       [listOf(null), listOf(7)],
       UNDATED,
       UNPROVEN,

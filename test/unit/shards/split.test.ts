@@ -77,7 +77,7 @@ describe("the shards of an account", () => {
     expect(Math.max(...rows)).toBeLessThanOrEqual(2 * Math.min(...rows));
   });
 
-  it("hold a million rows each, beside the open one, where nobody says how many", async () => {
+  it("hold a million rows each, but for the open one, unless a number is given", async () => {
     expect(await splitAll(account(everyDay(100, 35_000)), ALL, undefined)).toHaveLength(5);
   });
 

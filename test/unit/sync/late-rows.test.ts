@@ -196,7 +196,7 @@ describe("another API key", () => {
   const rotated = async (people: Person[], state: RowState | null) =>
     await sync(serviceOf(people), { state, key: "b" });
 
-  it("of the same organization is accepted with a warning, and finds what came late meanwhile", async () => {
+  it("of the same organization is accepted with a warning, and finds what came late", async () => {
     const account = new Account(peopleOn(daysBefore(60), 9));
     await account.run();
     account.arriveLate(30);
@@ -222,7 +222,7 @@ describe("another API key", () => {
     ).toMatchObject({ complete: true });
   });
 
-  it("of another organization with the same numbers, some of whose people both share, loses nobody", async () => {
+  it("of another organization with the same numbers, some of whose people both share, loses no row", async () => {
     const own = peopleOn(daysBefore(10), 3);
     const { state } = await sync(serviceOf(own), { key: "a" });
     const others = own.map((one, nth) => (nth % 3 === 0 ? one : { ...one, id: `b${one.id}` }));

@@ -138,7 +138,7 @@ describe("totals that are lower than what there is", () => {
     ["are 0 for everything", (rows, window) => (window.kind === "all" ? 0 : rows)],
     ["are lower by 1", (rows) => Math.max(0, rows - 1)],
     ["are lower by 3", (rows) => Math.max(0, rows - 3)],
-  ])("hide nobody and prove nothing where they %s", async (_, total) => {
+  ])("hide no row and prove nothing where they %s", async (_, total) => {
     for (const cut of exports)
       for (const isDated of [true, false]) await expectNothingLost({ total, cut }, isDated);
   });
@@ -174,7 +174,7 @@ describe("odd rows", () => {
   };
 
   it.each([true, false])(
-    "without an id keep their day from being complete, and the rows beside them are delivered (verify_counts: %s)",
+    "without an id keep their day from being complete, and the other rows are delivered (verify_counts: %s)",
     async (verifyCounts) => {
       const people = peopleOf(lastDays(20), 4);
       const bad = people.find(({ at }) => at !== null && new Date(at).toISOString() > "2026-03-10");

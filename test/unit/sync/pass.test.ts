@@ -258,7 +258,7 @@ describe("a row that is passed on again", () => {
     expect(await left([rowOf(1, cursor), rowOf(1, other)])).toHaveLength(isSame ? 1 : 2);
   });
 
-  it("rows without a date are told apart by their content, however it is spelt", async () => {
+  it("rows without a date differ by their content, in every spelling", async () => {
     const escaped = '{"id":"u","name":"\\u00e9","discoveredAt":null}' as RawLine;
     const plain = '{"id":"u", "name":"\xc3\xa9", "discoveredAt":null}' as RawLine;
     const other = escaped.replace("u00e9", "u00e8") as RawLine;

@@ -66,7 +66,7 @@ describe("the windows of a first sync", () => {
   it.each<[string, Partial<ModelOptions>]>([
     ["the list shows nothing so deep", { list: (rows) => rows.slice(0, 20) }],
     ["the last in the list is not the oldest", { list: (rows) => rows.toReversed() }],
-  ])("begin with an oldest row that stands alone, years before the others, where %s", async (_, options) => {
+  ])("begin with a single oldest row, years before the others, where %s", async (_, options) => {
     const amounts = [1, ...Array<number>(1_200).fill(0), ...Array<number>(60).fill(3)];
     const service = accountOf(amounts, options);
     const ran = await sync(service, { maxWindowRows: 30 });

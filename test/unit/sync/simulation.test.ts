@@ -158,7 +158,7 @@ describe("readRows() while people move", () => {
   it.each<[string, number, readonly Run[]]>([
     ["over two runs", RUNS, [{ pause: 5_000 }, { calm: true }]],
     ["when days pass between runs", RUNS / 2, [...Array(3).fill({ pause: HALF_DAY }), { calm: true }]],
-  ])("loses nobody %s, repeats nothing in one, and ends", async (_, numRuns, runs) => {
+  ])("loses no row %s, repeats none in one, and ends", async (_, numRuns, runs) => {
     await fc.assert(
       fc.asyncProperty(WORLD, (world) => live(world, 1, runs)),
       { numRuns },
@@ -177,7 +177,7 @@ describe("readRows() while people move", () => {
     );
   });
 
-  it("loses nobody however often it dies", async () => {
+  it("loses no row however often it dies", async () => {
     await fc.assert(
       fc.asyncProperty(WORLD, STOPS, (world, stops) =>
         live(world, 4, [...stops.map((stopAfter) => ({ stopAfter })), { calm: true }]),

@@ -69,7 +69,7 @@ describe("people without a date", () => {
   it.each<[string, Partial<ModelOptions>]>([
     ["the list lacks some", { list: withoutU0 }],
     ["a page cannot be parsed", { breaks: (_window, number) => number > 5 }],
-  ])("come from the export of everybody where %s, and nobody comes twice", async (_, options) => {
+  ])("come from the export of everybody where %s, and no one twice", async (_, options) => {
     const { ran, ids, asked } = await read(3, options);
     expect([ran.complete, ids, asked["stream"]]).toEqual([true, ["u0", "u1", "u2"], 1]);
     expect(byId(ran.lines).size).toBe(ran.lines.length);
