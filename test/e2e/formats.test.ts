@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { Ajv } from "ajv";
 import { expect, it } from "vitest";
+import { linesOf } from "../support/airbyte-messages.ts";
 import { catalogBreaks, specBreaks } from "../support/airbyte-rules.ts";
 import { CONNECTOR, connector, run } from "../support/cli.ts";
 import { catalogFor, sandboxWith } from "../support/configs.ts";
@@ -8,11 +9,12 @@ import { ROOT } from "../support/run.ts";
 
 // test/formats has the forms of version 1.0. A later version may never break a config, a connection or a state of it.
 
-const formatOf = async (name: string) =>
-  JSON.parse(await readFile(`${ROOT}test/formats/${name}.json`, "utf8"));
+const factsOf = async (name: string): Promise<string[]> =>
+  linesOf(await readFile(`${ROOT}test/formats/${name}.txt`, "utf8"));
 
 it("CS18: a config of version 1.0 is still valid: no setting is gone, narrower or newly required", async () => {
-  const before = (await formatOf("spec")).connectionSpecification;
+  const before = await factsOf("settings");
+  expect(before).toHaveLength(67);
   const { stdout } = await run(CONNECTOR, ["spec"]);
   const now = JSON.parse(stdout).spec.connectionSpecification;
   expect(specBreaks(before, now)).toEqual([]);
@@ -35,8 +37,8 @@ it("CD9: a connection of version 1.0 still has its streams, fields, types, keys 
   );
   const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
   const now = JSON.parse(stdout).catalog;
-  const before = await formatOf("catalog");
-  expect(before.streams.length).toBe(7);
+  const before = await factsOf("catalog");
+  expect(before).toHaveLength(108);
   expect(catalogBreaks(before, now)).toEqual([]);
   expect(sandbox.requests.length).toBeGreaterThan(0);
 });

@@ -22,9 +22,6 @@ export function* schemasIn(schema: unknown, path = ""): Generator<{ path: string
 /** The types of a schema, null left out. */
 const typesOf = ({ type }: Node): unknown[] => [type ?? []].flat().filter((name) => name !== "null");
 
-const schemasByPath = (whole: unknown) =>
-  new Map([...schemasIn(whole)].map(({ path, schema }) => [path, schema]));
-
 const rule = (id: string, says: string, isBroken: Check): Rule => ({
   ...{ id, says },
   broken: (spec) =>
@@ -87,10 +84,15 @@ const bound = (value: unknown, none: number): number => Number(value ?? none);
 const isWider = (before: unknown, after: unknown): boolean =>
   String(after).startsWith(String(before).replace(/^(\^\\s\*)(.*)\$$/, "$1($2|"));
 
-/** CS18: what a config that was valid under the previous specification may stumble over. */
-export function specBreaks(previous: unknown, current: unknown): string[] {
-  const now = schemasByPath(current);
-  return [...schemasIn(previous)].flatMap(({ path, schema: old }) => {
+/**
+ * CS18: what a config that was valid before may stumble over.
+ * @param previous a line for each schema of the specification: its path, a space and its rules as JSON
+ */
+export function specBreaks(previous: readonly string[], current: unknown): string[] {
+  const now = new Map([...schemasIn(current)].map(({ path, schema }) => [path || "/", schema]));
+  return previous.flatMap((line) => {
+    const [path = ""] = line.split(" ", 1);
+    const old: Node = JSON.parse(line.slice(path.length));
     const next = now.get(path);
     if (next === undefined) return [`${path} was removed`];
     const added = listAt(next["required"]).filter((name) => !listAt(old["required"]).includes(name));
@@ -112,19 +114,19 @@ export function specBreaks(previous: unknown, current: unknown): string[] {
   });
 }
 
-/** What a connection relies on in a catalog: cursor and key of each stream, type and format of each field. */
-const factsOf = (catalog: unknown): [what: string, fact: string][] =>
+/** What a connection relies on in a catalog, a line each: cursor and key of each stream, type and format of each field. */
+const factsOf = (catalog: unknown): string[] =>
   listAt(nodeAt(catalog)["streams"])
     .map(nodeAt)
     .flatMap(({ name, json_schema, default_cursor_field, source_defined_primary_key }) => [
-      [`cursor and key of ${name}`, JSON.stringify([default_cursor_field, source_defined_primary_key])],
-      ...[...schemasIn(json_schema)].map(({ path, schema }): [string, string] => {
-        return [`${name}${path}`, JSON.stringify([schema["type"], schema["format"]])];
-      }),
+      `cursor and key of ${name}: ${JSON.stringify([default_cursor_field, source_defined_primary_key])}`,
+      ...[...schemasIn(json_schema)].map(
+        ({ path, schema }) => `${name}${path}: ${JSON.stringify([schema["type"], schema["format"]])}`,
+      ),
     ]);
 
-/** CD9: what a connection made with the previous catalog would lose. */
-export function catalogBreaks(previous: unknown, current: unknown): string[] {
-  const now = new Map(factsOf(current));
-  return factsOf(previous).flatMap(([what, fact]) => (now.get(what) === fact ? [] : [what]));
+/** CD9: the lines of a previous catalog that a connection made with it would lose. */
+export function catalogBreaks(previous: readonly string[], current: unknown): string[] {
+  const now = new Set(factsOf(current));
+  return previous.filter((fact) => !now.has(fact));
 }

@@ -23,7 +23,7 @@ export type RunOptions = {
   readonly asProcess?: boolean;
   /** For a process: what it reads from stdin. */
   readonly input?: string;
-  /** Told of the process as soon as it runs. */
+  /** Called with the process as soon as it runs. */
   readonly started?: (child: ChildProcess) => void;
 };
 

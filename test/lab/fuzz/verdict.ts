@@ -103,9 +103,9 @@ export function judgeEnded(
 }
 
 /** What the output itself says of the run; nothing where the exit code alone tells. */
-type Told = { readonly complete?: readonly string[]; readonly isFailed?: boolean };
+type Reported = { readonly complete?: readonly string[]; readonly isFailed?: boolean };
 
-const JUDGES: Readonly<Record<Language, (lines: readonly string[], other: readonly string[]) => Told>> = {
+const JUDGES: Readonly<Record<Language, (lines: readonly string[], other: readonly string[]) => Reported>> = {
   airbyte: judgeAirbyte,
   singer: judgeSinger,
   jsonl: (lines) => {
@@ -148,7 +148,7 @@ function judgeTexts({ log, trace, connectionStatus }: AirbyteMessage): void {
     refuseMessage(text ?? "");
 }
 
-function judgeAirbyte(lines: readonly string[]): Told {
+function judgeAirbyte(lines: readonly string[]): Reported {
   const messages = expectAirbyteMessages(lines);
   const last = new Map<string, string>();
   for (const message of messages) {
@@ -166,7 +166,7 @@ function judgeAirbyte(lines: readonly string[]): Told {
   return { complete, isFailed: isFailed || complete.length < last.size };
 }
 
-function judgeSinger(lines: readonly string[]): Told {
+function judgeSinger(lines: readonly string[]): Reported {
   const known = new Set<string>();
   let last = "STATE";
   for (const line of lines) {
@@ -182,12 +182,14 @@ function judgeSinger(lines: readonly string[]): Told {
 }
 
 /** Of a command that gives one answer; or errors instead of a catalog. */
-function judgeAnswer(other: readonly string[], expected: string): Told {
+function judgeAnswer(other: readonly string[], expected: string): Reported {
   const messages = other.map(expectAirbyteMessage);
   messages.forEach(judgeTexts);
   const types = messages.map(({ type, trace }) => trace?.type ?? type).filter((type) => type !== "LOG");
   const isAnswer = types.length === 1 && types[0] === expected;
   const isRefusal = expected === "CATALOG" && types.every((type) => type === "ERROR");
   must(isAnswer || isRefusal, `it says one ${expected}`, types.join());
-  return { isFailed: isRefusal || messages.some(({ connectionStatus: told }) => told?.status === "FAILED") };
+  return {
+    isFailed: isRefusal || messages.some(({ connectionStatus }) => connectionStatus?.status === "FAILED"),
+  };
 }
