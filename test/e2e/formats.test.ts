@@ -38,7 +38,7 @@ it("CD9: a connection of version 1.0 still has its streams, fields, types, keys 
   const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
   const now = JSON.parse(stdout).catalog;
   const before = await factsOf("catalog");
-  expect(before).toHaveLength(108);
+  expect(before).toHaveLength(124);
   expect(catalogBreaks(before, now)).toEqual([]);
   expect(sandbox.requests.length).toBeGreaterThan(0);
 });

@@ -114,14 +114,17 @@ export function specBreaks(previous: readonly string[], current: unknown): strin
   });
 }
 
-/** What a connection relies on in a catalog, a line each: cursor and key of each stream, type and format of each field. */
+/** What a connection relies on in a catalog, a line each: cursor, key and modes of each stream, types of each field. */
 const factsOf = (catalog: unknown): string[] =>
   listAt(nodeAt(catalog)["streams"])
     .map(nodeAt)
-    .flatMap(({ name, json_schema, default_cursor_field, source_defined_primary_key }) => [
-      `cursor and key of ${name}: ${JSON.stringify([default_cursor_field, source_defined_primary_key])}`,
-      ...[...schemasIn(json_schema)].map(
-        ({ path, schema }) => `${name}${path}: ${JSON.stringify([schema["type"], schema["format"]])}`,
+    .flatMap(({ name, json_schema, supported_sync_modes: modes, ...stream }) => [
+      ...listAt(modes).map((mode) => `${name} can be read by ${mode}`),
+      ...["default_cursor_field", "source_defined_primary_key"].map(
+        (fact) => `${name} has the ${fact} ${JSON.stringify(stream[fact])}`,
+      ),
+      ...[...schemasIn(json_schema)].map(({ path, schema: { type, format, airbyte_type } }) =>
+        [`${name}${path}:`, [type].flat().join(" or "), format, airbyte_type].filter(Boolean).join(" "),
       ),
     ]);
 
