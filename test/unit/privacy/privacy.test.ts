@@ -43,15 +43,6 @@ describe("drop_fields", () => {
     const names = async () => fieldNamesOf([{ "tax.id": 1 }], new Set());
     await expect(dotted.refuseUnknown(names)).rejects.toThrow('"tax.id"');
   });
-
-  it("leave the schemas, in lists too", () => {
-    const given = privacy({ drop: ["jobTitle", "company_lookups.contacts.email"] });
-    expect(leaving(given, "people", loadSchema("people")).properties).not.toHaveProperty("jobTitle");
-    const lookups = leaving(given, "company_lookups", loadSchema("company_lookups"));
-    const contact = lookups.properties?.["contacts"]?.items?.properties;
-    expect(contact).toHaveProperty("first_name");
-    expect(contact).not.toHaveProperty("email");
-  });
 });
 
 describe("hash_fields", () => {
