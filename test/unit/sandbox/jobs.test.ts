@@ -22,17 +22,6 @@ const result = async (sandbox: Sandbox, id: string): Promise<{ status: number; b
   return { status, body: JSON.parse(text) };
 };
 
-it("company look-ups are processed, then answered, and charged by the contact", async () => {
-  await using sandbox = await start({ jobs: { credits: 20 } });
-  const id = await lookUp(sandbox);
-  expect(await result(sandbox, id)).toMatchObject({ status: 202, body: { status: "processing" } });
-  sandbox.advance(10_000);
-  const body = { job_id: id, status: "success", credits_used: 3, contacts: [{}, {}, {}] };
-  expect(await result(sandbox, id)).toMatchObject({ status: 200, body });
-  expect(sandbox.credits()).toBe(17);
-  expect(sandbox.submissions).toMatchObject([{ kind: "company-lookup", item: "3.example", jobId: id }]);
-});
-
 it("e-mail checks wait for office hours, run, and release all answers together", async () => {
   await using sandbox = await start({ sources: 2, now: "2026-03-07T12:00:00Z" });
   const checked = JSON.parse((await post(sandbox, VERIFY, { email: "a@x.example" })).text);
