@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { DiscoveredStream } from "../../../src/catalog/airbyte.ts";
 import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
-import { streamsIn, toSingerCatalog } from "../../../src/catalog/singer.ts";
+import { toSingerCatalog } from "../../../src/catalog/singer.ts";
 import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
 import { JOB_STREAMS, PEOPLE as PEOPLE_SPEC, type StreamSpec } from "../../../src/catalog/streams.ts";
 import { lineRewriter } from "../../../src/privacy/line-rewriter.ts";
@@ -49,15 +49,6 @@ const chosen = (edit: Edit): Selection & { readonly said: readonly string[] } =>
 /** Returns the row as it leaves. */
 const sent = ({ rules }: Pick<Selection, "rules">, row: object): unknown =>
   JSON.parse(rules === null ? JSON.stringify(row) : lineRewriter([rules])(JSON.stringify(row)));
-
-describe("a sync without a catalog", () => {
-  it("reads complete rows of every stream that costs nothing", () => {
-    const { selections } = select(undefined, [{ ...PEOPLE, sampled: false }, LOOKUPS]);
-    expect(selections.map(({ stream, method, rules }) => [stream, method, rules])).toEqual([
-      ["people", "INCREMENTAL", null],
-    ]);
-  });
-});
 
 describe("a catalog of Singer", () => {
   it("as discovery prints it reads the same streams, with all their fields", () => {
@@ -190,35 +181,5 @@ describe("a catalog of Singer", () => {
     expect(warnings).toEqual([expect.stringContaining("selects no stream")]);
     const streams = [{ tap_stream_id: "aliens", stream: "people" }, { stream: "ghosts" }, {}];
     expect(select({ streams }, [PEOPLE]).unknown).toEqual(["aliens", "ghosts", ""]);
-  });
-
-  it("that is sent back has the streams, their fields, and whether live rows showed them", () => {
-    const unseen = { ...PEOPLE, sampled: false };
-    const [people, companies] = streamsIn(toSingerCatalog([unseen]));
-    expect(people).toMatchObject({ schema: PEOPLE.schema, sampled: false });
-    expect(companies).toMatchObject({ sampled: null });
-    expect(select(toSingerCatalog([unseen]), [unseen]).selections[0]?.sampled).toBe(false);
-  });
-});
-
-describe("discovery", () => {
-  it("has metadata for every property, nested ones too, without which Meltano could not deselect it", () => {
-    const [{ metadata, ...entry }] = JSON.parse(JSON.stringify(toSingerCatalog([PEOPLE]))).streams;
-    expect(entry).toMatchObject({
-      tap_stream_id: "people",
-      key_properties: ["id"],
-      replication_key: "discoveredAt",
-    });
-    const inclusions = metadata.map((one: { breadcrumb: string[]; metadata: Meta }) => [
-      one.breadcrumb.filter((part) => part !== "properties").join("."),
-      one.metadata["inclusion"],
-    ]);
-    const address = ["company.address", "company.address.city", "company.address.zip"];
-    const others = ["name", "company", "company.domain", ...address, "tags", "open"];
-    expect(inclusions).toEqual([
-      ["", "available"],
-      ...["id", "discoveredAt"].map((name) => [name, "automatic"]),
-      ...others.map((name) => [name, "available"]),
-    ]);
   });
 });
