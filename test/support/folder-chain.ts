@@ -66,7 +66,7 @@ export const rowsOf = (window: number, rows: number): RawLine[] =>
   Array.from({ length: rows }, (_, row) => `w${window}.${row}` as RawLine);
 
 /** Runs windows side by side, as the reader of a stream does, until the plan's end. */
-export async function play(output: Sink, plan: Plan, sizes: number[]): Promise<void> {
+async function play(output: Sink, plan: Plan, sizes: number[]): Promise<void> {
   const { windows, width, choices, end } = plan;
   const stream = "people";
   const before = output.saved.streams.get(stream);

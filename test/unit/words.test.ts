@@ -9,41 +9,38 @@ const REFUSED =
   "so many|is had|be had|in vain|all the same|of before";
 const WORDS = new RegExp(`\\b(?:${REFUSED})\\b`, "i");
 /** How no sentence begins, but for headings. */
-const OPENING = /(?:^|^\s*(?:\/\*\*|\*|\/\/|--?) |[.:!?] )(?:Of|What|Who|Whose|Whom) /;
+const OPENING = /(?:^|^(?:\/\*\*|\*|\/\/|--?) |[.:!?] )(?:Of|What|Who|Whose|Whom) /;
 
-const PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "spec.json"];
-const isCommentOrText = (line: string): boolean => /^\s*\*|\/[/*]|["'`]/.test(line);
+const PAGES = "README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md spec.json test/golden/help.txt".split(" ");
+const COMMENT_OR_TEXT = /^\*|\/[/*]|["'`]/;
 /** A name of a test: the first argument before a function or options. */
 const NAME = /\(\s*(["'`])((?:\\.|(?!\1)[^\\])+?)\1,\s*(?:async |\{|\()/gs;
 
-/** The lines of files that a person reads, each with its place. */
-const linesOf = (paths: readonly string[]): (readonly [place: string, line: string])[] =>
-  paths.flatMap((path) =>
-    readFileSync(`${ROOT}${path}`, "utf8")
-      .split("\n")
-      .map((line, nth) => [`${path}:${nth + 1}`, line] as const),
-  );
+type Line = readonly [place: string, text: string];
 
-const found = (lines: readonly (readonly [string, string])[], pattern: RegExp): string[] =>
-  lines.flatMap(([place, line]) => (pattern.test(line) ? [`${place} ${line.trim()}`] : []));
-
-const source = linesOf(filesBelow("src").filter((path) => path.endsWith(".ts")));
-const pages = linesOf([...PAGES, ...filesBelow("docs").filter((path) => /\.(md|sh|sql)$/.test(path))]);
+const textOf = (path: string): string => readFileSync(`${ROOT}${path}`, "utf8");
+const linesOf = (path: string): Line[] =>
+  textOf(path)
+    .split("\n")
+    .map((line, nth) => [`${path}:${nth + 1}`, line.trim()]);
+const matching = (lines: readonly Line[], pattern: RegExp) => lines.filter(([, text]) => pattern.test(text));
 
 it("comments, messages, pages and settings are in plain words", () => {
-  const help = linesOf(["test/golden/help.txt"]);
-  const lines = [...pages, ...help, ...source.filter(([, line]) => isCommentOrText(line))];
-  expect(found(lines, WORDS)).toEqual([]);
-  expect(found(lines, OPENING)).toEqual([]);
+  const pages = filesBelow("docs").filter((path) => /\.(md|sh|sql)$/.test(path));
+  const source = filesBelow("src").filter((path) => path.endsWith(".ts"));
+  const lines = [
+    ...matching(source.flatMap(linesOf), COMMENT_OR_TEXT),
+    ...[...PAGES, ...pages].flatMap(linesOf),
+  ];
+  expect(matching(lines, WORDS)).toEqual([]);
+  expect(matching(lines, OPENING)).toEqual([]);
 });
 
 it("names of tests are in plain words", () => {
   const files = filesBelow("test").filter((path) => path.endsWith(".ts"));
   const names = files.flatMap((path) =>
-    [...readFileSync(`${ROOT}${path}`, "utf8").matchAll(NAME)].map(
-      ([, , name = ""]) => [path, name] as const,
-    ),
+    [...textOf(path).matchAll(NAME)].map(([, , name = ""]): Line => [path, name]),
   );
   expect(names.length).toBeGreaterThan(700);
-  expect(found(names, WORDS)).toEqual([]);
+  expect(matching(names, WORDS)).toEqual([]);
 });
