@@ -55,13 +55,9 @@ describe("read with a saved state", () => {
     expect(existsSync(`${state}.previous`)).toBe(true);
   });
 
-  it.each([
-    ["what is no state", { a: 1 }],
-    ["a state of a newer version", { bookmarks: { people: { version: 99 } } }],
-    ["a cursor that is no date", { bookmarks: { people: { version: 4, discoveredAt: "soon" } } }],
-  ])("refuses %s, and asks for no row", async (_what, state) => {
+  it("refuses a state of a newer version, and asks for no row", async () => {
     const { sandbox } = await sandboxWith(SMALL);
-    const given = await file("state.json", state);
+    const given = await file("state.json", { bookmarks: { people: { version: 99 } } });
     const { code, stdout } = await read(sandbox, "--stream", "people", "--state", given);
     expect([code === 0, stdout.includes('"RECORD"')]).toEqual([false, false]);
     expect(stdout).toContain('"failure_type":"config_error"');
