@@ -1,7 +1,3 @@
-import { createReadStream } from "node:fs";
-import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { plural, toLatin1 } from "../base/text.ts";
@@ -9,7 +5,7 @@ import { dayOf } from "../base/time.ts";
 import { ROW_STREAMS, type RowStreamSpec } from "../catalog/streams.ts";
 import { openConfig } from "../config/config-files.ts";
 import { readText } from "../output/files/read-file.ts";
-import { reasonOf, writeFailure } from "../output/files/reason.ts";
+import { writeFailure } from "../output/files/reason.ts";
 import { forgetFiles } from "../output/folder-state.ts";
 import { runToEnd } from "../output/output.ts";
 import { StateFile } from "../output/state-file.ts";
@@ -23,11 +19,10 @@ import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { parseStateText, statesByName, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
-import { filtersOf, resumeRows } from "../state/resume.ts";
 import { withoutSpansOf } from "../sync/coverage.ts";
 import type { Lines } from "../sync/event.ts";
 import { readRows } from "../sync/read-stream.ts";
-import { NEW_STATE, type RowState } from "../sync/state.ts";
+import { NEW_STATE } from "../sync/state.ts";
 import { withGuests } from "./guests.ts";
 
 export type ReconcileOptions = {
@@ -68,7 +63,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
         throw new ConfigError(`Cannot use the state file "${recheck}": it holds nothing of "${stream}"`);
       await withGuests({ config, runtime, reporter }, async (run) => {
         const found = await compared(options, spec, table, run).catch((error: unknown) => {
-          throw writeFailure(options.output ?? tmpdir(), error);
+          throw writeFailure(options.output ?? "", error);
         });
         await run.emit({ kind: "close", stream, complete: true });
         const isTerminal = runtime.stdout.isTTY === true;
@@ -91,22 +86,26 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
 }
 
 async function compared(
-  options: ReconcileOptions,
+  { state: path, output, timezone, yesGone }: ReconcileOptions,
   spec: RowStreamSpec,
   table: string,
   { session, privacy, emit }: Run,
 ): Promise<Report> {
-  const { config } = session;
+  const { config, client } = session;
   const { name: stream } = spec;
   const [key = ""] = spec.primaryKey;
-  const reading = await new RowReader(spec, session).reading();
-  const onMissingKey = spec.sampled ? ("pass" as const) : ("reject" as const);
-  const source = { ...reading, isExported: spec.exportPath !== null, onMissingKey };
-  const cursor = source.isDated ? spec.cursorField : null;
   if (!config.verifyCounts)
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
-  if (!source.isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
-  const filters = filtersOf(config);
+  const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
+  const own = statesByName(states).get(stream);
+  const { saved, open } = await new RowReader(spec, session).resume(incremental(stream), null, own);
+  // Without a day every row would count as new, and none as lost.
+  const state = saved.kind === "read" && saved.state.days.length > 0 ? saved.state : undefined;
+  if (path !== undefined && state === undefined)
+    throw new ConfigError(`Cannot use the state "${path}": it holds nothing of "${stream}"`);
+  const { isDated, isListed } = open(NEW_STATE).source;
+  if (!isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
+  const cursor = isDated ? spec.cursorField : null;
   const serviceOf = (isFiltered: boolean) =>
     session.streamApi(spec, { cursor, schema: null }, isFiltered ? undefined : {}, false);
   await emit({ kind: "open", stream });
@@ -114,9 +113,9 @@ async function compared(
   async function* read(isFiltered: boolean): AsyncGenerator<Lines> {
     const before = rowsRead;
     const events = readRows({
-      ...{ stream, source, key: session.keyId, service: serviceOf(isFiltered) },
       // Nothing is saved, so that a daily check has nothing to count.
-      state: { ...NEW_STATE, filters, checked: dayOf(session.client.now()) },
+      ...open({ ...NEW_STATE, checked: dayOf(client.now()) }),
+      ...{ service: serviceOf(isFiltered), endsAt: undefined },
       settings: { ...config, startDate: null, endDate: null, ignoreMissingDays: [], lookbackWindowDays: 1 },
     });
     for await (const event of events) {
@@ -130,16 +129,14 @@ async function compared(
   }
   const fields = SUPPRESSED_BY.get(stream) ?? [];
   const rewrite = privacy.rewriter(stream);
-  const state = await stateOf(options, stream, session);
-  const results = options.output === undefined ? undefined : await Results.open(options.output);
-  const { path, remove } = await seekable(table);
+  const results = output === undefined ? undefined : await Results.open(output);
   try {
     return await compare({
-      ...{ stream, table: path, form: { key, cursor, zone: options.timezone }, results, read },
-      ...{ mostGone: options.yesGone, began: session.client.now() },
-      isFiltered: filters.source_slug !== null || filters.is_user !== "all",
+      ...{ stream, table, form: { key, cursor, zone: timezone }, results, read },
+      ...{ mostGone: yesGone, began: client.now() },
+      isFiltered: config.sourceSlug !== null || config.isUser !== "all",
       isExpected: expectedBy(state, config.startDate, config.endDate),
-      count: source.isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
+      count: isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
       requests: () => session.usage.requests,
       keyOf: privacy.replacementFor(stream, key) ?? ((value) => value),
       leave: (line) => rewrite?.(line) ?? line,
@@ -147,43 +144,12 @@ async function compared(
     });
   } finally {
     await results?.discard();
-    await remove();
   }
 }
 
 function unproven(stream: string, error: unknown): DataError {
   const why = error instanceof Error ? `. ${error.message}` : "";
   return new DataError(`Cannot compare the table with "${stream}": not all days could be proven${why}`);
-}
-
-/** A file that can be read twice: the rows of a pipe are kept in a private folder until the end. */
-async function seekable(path: string): Promise<{ path: string; remove: () => Promise<void> }> {
-  const isFile = path !== "-" && ((await stat(path).catch(() => undefined))?.isFile() ?? true);
-  if (isFile) return { path, remove: async () => undefined };
-  const folder = await mkdtemp(join(tmpdir(), "reconcile-"));
-  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
-  const copy = join(folder, "table");
-  const from = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
-  try {
-    await writeFile(copy, from);
-    return { path: copy, remove };
-  } catch (cause) {
-    await remove();
-    throw new ConfigError(`Cannot read the table "${path}": ${reasonOf(cause)}`, { cause });
-  }
-}
-
-async function stateOf(
-  { state: path }: ReconcileOptions,
-  stream: string,
-  { config, service }: Run["session"],
-): Promise<RowState | undefined> {
-  if (path === undefined) return undefined;
-  const saved = statesByName(parseStateText(await readText("state", path)).streams).get(stream);
-  const resumed = resumeRows(incremental(stream), saved, filtersOf(config), service);
-  // Without a day every row would count as new, and none as lost.
-  if (resumed.kind === "read" && resumed.state.days.length > 0) return resumed.state;
-  throw new ConfigError(`Cannot use the state "${path}": it holds nothing of "${stream}"`);
 }
 
 const statesIn = ({ saved }: StateFile, stream: string) =>

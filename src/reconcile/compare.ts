@@ -6,16 +6,7 @@ import { csvCell } from "../output/files/csv.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Count } from "../sync/service.ts";
 import type { RowState } from "../sync/state.ts";
-import {
-  IN_TABLE,
-  inRead,
-  KeyTable,
-  LISTED,
-  type Moment,
-  NO_MOMENT,
-  SHOWN,
-  SUPPRESSED,
-} from "./key-table.ts";
+import { IN_TABLE, inRead, isShown, KeyTable, type Moment, NO_MOMENT, SUPPRESSED } from "./key-table.ts";
 import type { DayDifference, Report, Results } from "./results.ts";
 import { parseRow, type TableForm, tableRows, unitOf } from "./table-file.ts";
 
@@ -101,8 +92,8 @@ class Differences {
   async #readTable(): Promise<void> {
     const { table, form, isSuppressed } = this.#comparison;
     for await (const rows of tableRows(table, form)) {
+      this.#table.put(rows);
       for (const { key, moment } of rows) {
-        this.#table.put(key, moment);
         if (isSuppressed({ [form.key]: key })) this.#table.mark(key, SUPPRESSED);
         // A loader may have rounded the date up.
         const least = moment.at - moment.unit / 2;
@@ -158,7 +149,7 @@ class Differences {
 
   /** Throws DataError if the service showed no key of the table, unless neither has any. */
   #requireCommonKey(): void {
-    if (this.#keysWith((marks) => isInTable(marks) && (marks & SHOWN) !== 0) > 0) return;
+    if (this.#keysWith((marks) => isInTable(marks) && isShown(marks)) > 0) return;
     if (this.#rowsRead + this.#keysWith(isInTable) === 0) return;
     const why =
       this.#rowsRead === 0
@@ -184,9 +175,9 @@ class Differences {
     if (moment.at > this.#newestShown) this.#newestShown = moment.at;
     const isHidden = isSuppressed({ ...row, [form.key]: key });
     const read = inRead(this.#reads);
-    const before = this.#table.mark(keyOf(key), SHOWN | read | (isHidden ? SUPPRESSED : 0));
-    const wasThere = (before.marks & (IN_TABLE | SHOWN)) !== 0 || moment.at < asked;
-    if (judges && (before.marks & SHOWN) === 0) {
+    const before = this.#table.mark(keyOf(key), read | (isHidden ? SUPPRESSED : 0));
+    const wasThere = isInTable(before.marks) || isShown(before.marks) || moment.at < asked;
+    if (judges && !isShown(before.marks)) {
       const status = isHidden ? "suppressed" : this.#statusOf(before, moment);
       this.#rows[status] += 1;
       if (status === "lost" || status === "stale") {
@@ -198,10 +189,9 @@ class Differences {
   }
 
   #statusOf(known: Moment & { readonly marks: number }, moment: Moment): RowStatus {
-    const isInTable = (known.marks & IN_TABLE) !== 0;
-    if (isInTable && isSame(known, moment)) return "same";
+    if (isInTable(known.marks) && isSame(known, moment)) return "same";
     if (this.#comparison.form.cursor !== null && !this.#comparison.isExpected(moment.at)) return "new";
-    if (!isInTable) return "lost";
+    if (!isInTable(known.marks)) return "lost";
     return Number.isNaN(moment.at) || known.at > moment.at ? "later" : "stale";
   }
 
@@ -240,22 +230,16 @@ class Differences {
     return report;
   }
 
-  /** Keys of the table that fit, each once, as the table has them. */
+  /** The keys of the table that fit, as a column of CSV. */
   async *#list(fits: (marks: number, at: number) => boolean): AsyncGenerator<string> {
-    const { table, form } = this.#comparison;
-    yield `${csvCell(form.key)}\n`;
-    for await (const rows of tableRows(table, form)) {
-      const keys = rows.filter(({ key }) => {
-        const { marks, at } = this.#table.mark(key);
-        return fits(marks, at) && (this.#table.mark(key, LISTED).marks & LISTED) === 0;
-      });
-      yield keys.map(({ key }) => `${csvCell(key)}\n`).join("");
-    }
+    yield `${csvCell(this.#comparison.form.key)}\n`;
+    for (const keys of this.#table.keys(fits)) yield keys.map((key) => `${csvCell(key)}\n`).join("");
   }
 }
 
 const isInTable = (marks: number): boolean => (marks & IN_TABLE) !== 0;
-const isUnshown = (marks: number): boolean => (marks & (IN_TABLE | SHOWN | SUPPRESSED)) === IN_TABLE;
+/** Neither shown nor suppressed. */
+const isUnshown = (marks: number): boolean => marks === IN_TABLE;
 const isSuppressedKey = (marks: number): boolean => isInTable(marks) && (marks & SUPPRESSED) !== 0;
 
 function momentOf(value: unknown): Moment {

@@ -6,13 +6,16 @@ export type Moment = { readonly at: number; readonly unit: number };
 
 export const NO_MOMENT: Moment = { at: Number.NaN, unit: 1 };
 
-/** A key is in the table; the service showed it; it is suppressed; a list has it. */
+/** One row of a table in a warehouse. */
+export type TableRow = { readonly key: string; readonly moment: Moment };
+
+/** A key is in the table; it is suppressed. */
 export const IN_TABLE = 1;
-export const SHOWN = 2;
-export const SUPPRESSED = 4;
-export const LISTED = 8;
+export const SUPPRESSED = 2;
 /** The service showed a key in one of at most 24 reads. @param nth from 1 on */
-export const inRead = (nth: number): number => LISTED << nth;
+export const inRead = (nth: number): number => SUPPRESSED << nth;
+/** Whether the service showed a key in any read. */
+export const isShown = (marks: number): boolean => marks >= inRead(1);
 
 /** Numbers of each key: its digest (0: the slot is empty), its marks, and the two of its moment. */
 const WIDTH = 4;
@@ -23,12 +26,18 @@ export class KeyTable {
   #cells = new Float64Array(WIDTH * 1_024);
   #size = 0;
   #bytes = Buffer.alloc(0);
+  /** The keys of the table, many in each text: a list in JSON. */
+  readonly #keys: Buffer[] = [];
   readonly #hash = new KeyedHash(crypto.getRandomValues(new Uint32Array(6)));
 
-  /** Adds a row of the table. The newest date of a key counts. */
-  put(key: string, { at, unit }: Moment): void {
-    const before = this.mark(key, IN_TABLE);
-    if (!Number.isNaN(at) && !(before.at >= at)) this.#cells.set([at, unit], this.#slotOf(key) + 2);
+  /** Adds rows of the table. The newest date of a key counts. */
+  put(rows: readonly TableRow[]): void {
+    const added = rows.filter(({ key, moment: { at, unit } }) => {
+      const before = this.mark(key, IN_TABLE);
+      if (!Number.isNaN(at) && !(before.at >= at)) this.#cells.set([at, unit], this.#slotOf(key) + 2);
+      return (before.marks & IN_TABLE) === 0;
+    });
+    this.#keys.push(Buffer.from(JSON.stringify(added.map(({ key }) => key))));
   }
 
   /** Adds marks to a key. @returns its moment, and its marks before; 0: the key is new */
@@ -38,6 +47,17 @@ export class KeyTable {
     const marks = cells[slot + 1] ?? 0;
     cells[slot + 1] = marks | added;
     return { at: cells[slot + 2] ?? 0, unit: cells[slot + 3] ?? 0, marks };
+  }
+
+  /** The keys of the table that fit, many at once, in the table's order. */
+  *keys(fits: (marks: number, at: number) => boolean): Generator<readonly string[]> {
+    for (const text of this.#keys) {
+      const keys: readonly string[] = JSON.parse(text.toString());
+      yield keys.filter((key) => {
+        const { marks, at } = this.mark(key);
+        return fits(marks, at);
+      });
+    }
   }
 
   /** How many of the keys that fit have their date on each day. */

@@ -3,7 +3,7 @@ import { isObject, quoted, tryParseJson } from "../base/json.ts";
 import { instant } from "../base/time.ts";
 import { cellsOf, endsInQuotes, textLines } from "../output/files/csv.ts";
 import { reasonOf } from "../output/files/reason.ts";
-import { type Moment, NO_MOMENT } from "./key-table.ts";
+import { type Moment, NO_MOMENT, type TableRow } from "./key-table.ts";
 
 /** The columns of a table. `cursor` null: rows have no date. `zone`: of dates without an offset. */
 export type TableForm = {
@@ -15,9 +15,6 @@ export type TableForm = {
 const NAIVE = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?$/;
 /** How loaders write null. */
 const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
-
-/** One row of a table in a warehouse. */
-export type TableRow = { readonly key: string; readonly moment: Moment };
 
 /** Texts, and whole numbers that JavaScript rounds. */
 const LONG_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<=[:,[\s])-?\d{16,}(?=[,\]}\s])/g;

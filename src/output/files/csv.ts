@@ -3,7 +3,8 @@ import { PassThrough, pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
 
 /**
- * The lines of a text file, many at once; one whose name ends in `.gz` is compressed. Throws the system's errors as they are.
+ * The lines of a text file, many at once. `-` is stdin; a file whose name ends in `.gz` is compressed. Throws the system's
+ * errors as they are.
  * @param end what ends a line
  */
 export async function* textLines(
@@ -13,7 +14,8 @@ export async function* textLines(
 ): AsyncGenerator<readonly string[]> {
   const plain = path.endsWith(".gz") ? createGunzip() : new PassThrough();
   let rest = "";
-  for await (const piece of pipeline(createReadStream(path), plain, () => {}).setEncoding(encoding)) {
+  const from = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
+  for await (const piece of pipeline(from, plain, () => {}).setEncoding(encoding)) {
     const lines = `${rest}${piece}`.split(end);
     rest = lines.pop() ?? "";
     yield lines;
