@@ -12,10 +12,9 @@ import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import { incremental, readableStreams } from "../run/probe.ts";
-import { type Run, syncStreams } from "../run/run.ts";
+import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
-
 import { showOutlook } from "./dry-run.ts";
 import { withGuests } from "./guests.ts";
 
@@ -89,7 +88,6 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const isPlain = [asked.output, asked.stateFile, asked.dryRun].every((flag) => flag === undefined);
   const isPlatform = isPlain && asked.format === "airbyte";
   const all = await openConfig(asked.config, runtime.environment, isPlatform);
-  const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
   const part = await openPart(asked, all);
   if (part === undefined) {
     const text = `The plan has no shard ${asked.shard}: there is nothing to read`;
@@ -97,11 +95,8 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     return true;
   }
   const { options, config, shard } = part;
-  const catalog =
-    options.catalog === undefined ? undefined : parseConfiguredCatalog(await readCatalog(options.catalog));
-  if (catalog === undefined)
-    for (const name of options.streams) streamNamed(name, config, "Correct --stream");
   const { dryRun, limit } = options;
+  const named = await namedStreams(options, config);
   const output = await open(dryRun === true ? onlyRead(options) : options, config);
   const { saved } = output.sink;
   return await withGuests({ config, runtime, reporter: output }, async (run, jobs) => {
@@ -109,28 +104,27 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
       await run.emit(info(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
       return true;
     }
-    const selected = catalog && chosen(catalog, options.streams);
     if (dryRun !== true && limit === undefined)
-      await jobs.open(selected ?? named(options.streams), saved.streams, () => output.sink.check());
-    const all = chosen(catalog ?? (await withoutCatalog(run, options.streams)), options.streams);
-    const streams = (options.fullRefresh === true ? all.map(inFull) : all).map((configured) => ({
-      configured,
+      await jobs.open(named, saved.streams, () => output.sink.check());
+    const streams = (named ?? (await readableStreams(run))).map((configured) => ({
+      configured: options.fullRefresh === true ? inFull(configured) : configured,
     }));
     if (shard !== undefined && streams.some(({ configured }) => configured.syncMode !== "incremental"))
       throw new ConfigError(
         `Cannot read a shard of "${shard.stream}": its sync_mode must be "incremental". Read it in one run`,
       );
-    if (streams.length === 0) await run.emit({ kind: "log", level: "warn", text: NOTHING_TO_READ });
+    if (streams.length === 0) await run.emit(warning("There is no stream to read: nothing will be read"));
     if (dryRun === true) return await showOutlook(run, streams, saved.streams, options, runtime);
     if (limit === undefined) return await syncStreams(run, streams, saved.streams);
     const text = `This is a sample of at most ${plural(limit, "row")} a stream: no state is saved, and nothing is bought`;
-    await run.emit({ kind: "log", level: "warn", text });
+    await run.emit(warning(text));
     const free = streams.filter(({ configured }) => canRefresh(configured.name));
     return await syncStreams(run, free, saved.streams, limit);
   });
 }
 
-const NOTHING_TO_READ = "There is no stream to read: nothing will be read";
+const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
+const warning = (text: string) => ({ kind: "log", level: "warn", text }) as const;
 
 /** The part that a run reads; undefined if the plan has no such shard. */
 async function openPart(asked: ReadOptions, config: Config): Promise<Part | undefined> {
@@ -157,15 +151,19 @@ async function openPart(asked: ReadOptions, config: Config): Promise<Part | unde
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>
   canRefresh(configured.name) ? { ...configured, syncMode: "full_refresh" } : configured;
 
-/** Streams that are named are read whatever the key's plan covers. */
-async function withoutCatalog(run: Run, names: readonly string[]): Promise<readonly ConfiguredStream[]> {
-  return named(names) ?? (await readableStreams(run));
-}
-
-const named = (names: readonly string[]): readonly ConfiguredStream[] | undefined =>
-  names.length === 0 ? undefined : names.map(incremental);
-
-function chosen(streams: readonly ConfiguredStream[], names: readonly string[]): readonly ConfiguredStream[] {
+/**
+ * The streams that a catalog or flags name, whatever the key's plan covers; undefined: all that the key can read. Throws
+ * ConfigError for a name that no stream has.
+ */
+async function namedStreams(
+  { catalog: path, streams: names }: ReadOptions,
+  config: Config,
+): Promise<readonly ConfiguredStream[] | undefined> {
+  if (path === undefined) {
+    for (const name of names) streamNamed(name, config, "Correct --stream");
+    return names.length === 0 ? undefined : names.map(incremental);
+  }
+  const streams = parseConfiguredCatalog(await readCatalog(path));
   const missing = names.find((name) => !streams.some((stream) => stream.name === name));
   if (missing !== undefined)
     throw new ConfigError(`Cannot read the stream "${missing}": the catalog does not have it`);
