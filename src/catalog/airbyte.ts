@@ -32,7 +32,7 @@ export function toCatalog(streams: readonly DescribedStream[]) {
       source_defined_cursor: cursor !== null,
       ...(cursor !== null && { default_cursor_field: [cursor] }),
       source_defined_primary_key: spec.primaryKey.map((field) => [field]),
-      is_resumable: spec.resumable,
+      is_resumable: spec.resumable === true,
     };
   });
   return { streams: entries };

@@ -12,8 +12,8 @@ export type StreamSpec = {
   readonly cursorField: string | null;
   /** Whether live records have more fields than are documented. */
   readonly sampled: boolean;
-  /** Whether a full refresh that broke off continues from its last checkpoint. */
-  readonly resumable: boolean;
+  /** Whether a full refresh that broke off continues from its last checkpoint; absent: it begins again. */
+  readonly resumable?: true;
   /** Without `full_refresh` the stream is never read from the start: its records cost money or hours. */
   readonly modes: readonly SyncMode[];
   /** The stream is there only where this is set; absent: always. */
@@ -59,7 +59,6 @@ export const COMPANIES: RowStreamSpec = {
   cursorField: "discoveredAt",
   isDated: false,
   sampled: true,
-  resumable: false,
   modes: BOTH,
   listPath: "/api/v1/public/companies",
   endpoint: "companies",
@@ -123,16 +122,8 @@ function list(
   listPath: string,
   endpoint: keyof Endpoints | null = null,
 ): RowStreamSpec {
-  const facts = { isDated: false, sampled: true, resumable: false, exportPath: null } as const;
-  return {
-    name,
-    primaryKey: [key],
-    cursorField: null,
-    modes: ["full_refresh"],
-    listPath,
-    endpoint,
-    ...facts,
-  };
+  const facts = { isDated: false, sampled: true, cursorField: null, exportPath: null } as const;
+  return { ...facts, name, primaryKey: [key], modes: ["full_refresh"], listPath, endpoint };
 }
 
 function job(
@@ -141,7 +132,7 @@ function job(
   cursorField: string,
   setting: JobSetting,
 ): JobStreamSpec {
-  return { name, primaryKey, cursorField, setting, sampled: false, resumable: false, modes: ["incremental"] };
+  return { name, primaryKey, cursorField, setting, sampled: false, modes: ["incremental"] };
 }
 
 /** Where the pages of a stream are, as the config says. */

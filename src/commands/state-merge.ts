@@ -9,9 +9,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { mergeStates, type NamedState } from "../shards/merge.ts";
 import { isSingerState, parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
-
-/** Streams that only one run may go on with. */
-const JOB_NAMES: ReadonlySet<string> = new Set(JOB_STREAMS.map(({ name }) => name));
+import type { RowState } from "../sync/state.ts";
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
@@ -27,41 +25,41 @@ export async function stateMerge(
 ): Promise<number> {
   const streams = new Map<string, NamedState[]>();
   const texts = await Promise.all(states.map(stateText));
-  for (const [index, text] of texts.entries()) {
-    const name = `"${states[index]}"`;
-    const saved = parseStateText(text).streams;
-    const job = [...saved.keys()].find((stream) => JOB_NAMES.has(streamOfKey(stream)));
-    if (job !== undefined)
-      throw new ConfigError(
-        `Cannot merge the state ${name}: "${streamOfKey(job)}" is a stream of jobs, which shards do not read. Keep its ` +
-          "state, which knows what was bought, with the run that buys",
-      );
-    const found = [...saved].flatMap(([stream, value]) => {
-      const state = parseRowState(stream, value);
-      if (state !== null) streams.set(stream, [...(streams.get(stream) ?? []), { name, state }]);
-      return state ?? [];
-    });
-    if (found.length === 0)
-      throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
+  for (const [nth, text] of texts.entries()) {
+    const name = `"${states[nth]}"`;
+    for (const [key, state] of rowStatesIn(name, text))
+      streams.set(key, [...(streams.get(key) ?? []), { name, state }]);
   }
-  const merged = [...streams].map(([name, parts]) => {
+  const merged = [...streams].map(([key, parts]) => {
     if (parts.length < states.length)
-      throw new ConfigError(`Cannot merge: "${name}" is in ${parts[0]?.name}, and not in every state`);
-    return { name, state: mergeStates(name, parts, partial) };
+      throw new ConfigError(`Cannot merge: "${key}" is in ${parts[0]?.name}, and not in every state`);
+    return [key, mergeStates(key, parts, partial)] as const;
   });
-  const bookmarks = merged.map(({ name, state }): [string, object] => {
-    const key = { replication_key: "discoveredAt", replication_key_value: state.discoveredAt };
-    return [name, { ...state, ...key }];
-  });
-  const messages = merged.map(({ name, state }) => ({
+  const messages = merged.map(([name, state]) => ({
     type: "STREAM",
     stream: { stream_descriptor: { name }, stream_state: state },
   }));
-  const text = asciiJson(
-    isSingerState(texts[0] ?? "") ? { bookmarks: Object.fromEntries(bookmarks) } : messages,
-  );
-  await write(stdout, `${text}\n`);
+  const isSinger = isSingerState(texts[0] ?? "");
+  await write(stdout, `${asciiJson(isSinger ? { bookmarks: Object.fromEntries(merged) } : messages)}\n`);
   return 0;
+}
+
+/** The states of the streams with rows. Throws ConfigError for a state of jobs, and for one without such a stream. */
+function rowStatesIn(name: string, text: string): readonly (readonly [key: string, state: RowState])[] {
+  const { streams } = parseStateText(text);
+  const job = JOB_STREAMS.find((spec) => [...streams.keys()].some((key) => streamOfKey(key) === spec.name));
+  if (job !== undefined)
+    throw new ConfigError(
+      `Cannot merge the state ${name}: "${job.name}" is a stream of jobs, which shards do not read. Keep its ` +
+        "state, which knows what was bought, with the run that buys",
+    );
+  const found = [...streams].flatMap(([key, value]) => {
+    const state = parseRowState(key, value);
+    return state === null ? [] : [[key, state] as const];
+  });
+  if (found.length === 0)
+    throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
+  return found;
 }
 
 /** The text of the state of a file or a folder. Throws ConfigError. */

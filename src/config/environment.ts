@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { isObject, type JsonObject, valueAt } from "../base/json.ts";
+import { isObject, type JsonObject, tryParseJson, valueAt } from "../base/json.ts";
 import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -87,9 +87,6 @@ function cast(text: string, property: SpecProperty): unknown {
 }
 
 function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const value = tryParseJson(text);
+  return value === undefined ? text : value;
 }
