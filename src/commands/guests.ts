@@ -13,20 +13,39 @@ import type { Session } from "../run/session.ts";
 import { stateKey, statesByName } from "../state/envelopes.ts";
 import { refuseOtherService } from "../state/resume.ts";
 
-/** Opens a run with all that the config asks for, and closes it whatever happens. */
+/**
+ * Refuses people of another service, takes the locks of the jobs that are asked for, and reads what is remembered of
+ * them, before any request.
+ * @param streams undefined: every stream that the config has
+ * @param states what the state says of each stream
+ * @param checkState throws if another run has taken the state that this one saves; called before each submission
+ */
+export type OpenJobs = (
+  streams: readonly ConfiguredStream[] | undefined,
+  states: ReadonlyMap<string, unknown>,
+  checkState: () => Promise<void>,
+) => Promise<void>;
+
+/** Opens a run with all that the config asks for, and closes it whatever happens. Jobs can be read once they are opened. */
 export async function withGuests<Result>(
   options: Omit<RunOptions, "guests">,
-  work: (run: Run, jobs: JobStreams) => Promise<Result>,
+  work: (run: Run, open: OpenJobs) => Promise<Result>,
 ): Promise<Result> {
-  let jobs: JobStreams | undefined;
+  let jobs: Jobs | undefined;
   const guests = async (session: Session, rows: readonly Reader[]): Promise<Guests> => {
     const privacy = new Privacy(session.config);
     await privacy.refuseUnknown(() => liveNames(rows));
-    jobs = new JobStreams(session, privacy, options.runtime);
-    return { privacy, readers: jobs.readers };
+    return {
+      privacy,
+      readers: jobSpecsOf(session.config).map((spec) => readerOf(spec, session, () => jobs)),
+    };
   };
   try {
-    return await withRun({ ...options, guests }, (run) => work(run, jobs as JobStreams));
+    return await withRun({ ...options, guests }, (run) =>
+      work(run, async (...asked) => {
+        jobs = await openFor(run, options.runtime, ...asked);
+      }),
+    );
   } finally {
     await jobs?.close();
   }
@@ -45,69 +64,41 @@ async function liveNames(rows: readonly Reader[]): Promise<ReadonlySet<string>> 
   return names;
 }
 
-/** The jobs of a config as streams of a run. */
-export class JobStreams {
-  readonly readers: readonly Reader[];
-  readonly #session: Session;
-  readonly #privacy: Privacy;
-  readonly #runtime: Runtime;
-  #jobs: Jobs | undefined;
-
-  constructor(session: Session, privacy: Privacy, runtime: Runtime) {
-    this.#session = session;
-    this.#privacy = privacy;
-    this.#runtime = runtime;
-    this.readers = jobSpecsOf(session.config).map((spec) => this.#readerOf(spec));
+async function openFor(
+  { session, privacy }: Run,
+  runtime: Runtime,
+  ...[streams, states, checkState]: Parameters<OpenJobs>
+): Promise<Jobs> {
+  const { config, clients, signal, began } = session;
+  const selected = streams ?? streamsOf(config).map(({ name }) => incremental(name));
+  const byName = new Map(statesByName(states));
+  for (const { name, namespace } of selected) {
+    const own = states.get(stateKey(name, namespace));
+    if (own !== undefined) byName.set(name, own);
   }
-
-  /**
-   * Refuses people of another service, takes the locks of the jobs that are asked for, and reads what is remembered of
-   * them, before any request.
-   * @param streams undefined: every stream that the config has
-   * @param states what the state says of each stream
-   * @param checkState throws if another run has taken the state that this one saves; called before each submission
-   */
-  async open(
-    streams: readonly ConfiguredStream[] | undefined,
-    states: ReadonlyMap<string, unknown>,
-    checkState: () => Promise<void>,
-  ): Promise<void> {
-    const session = this.#session;
-    const { config, clients, signal, began } = session;
-    const selected = streams ?? streamsOf(config).map(({ name }) => incremental(name));
-    const byName = new Map(statesByName(states));
-    for (const { name, namespace } of selected) {
-      const own = states.get(stateKey(name, namespace));
-      if (own !== undefined) byName.set(name, own);
-    }
-    const goesOn = selected.some(({ name, syncMode }) => name === PEOPLE.name && syncMode === "incremental");
-    if (goesOn) refuseOtherService(PEOPLE.name, byName.get(PEOPLE.name), session.service);
-    this.#jobs = await openJobs(config, selected, byName, {
-      ...{ ...this.#runtime, ...clients, signal, checkState },
-      endsAt: began + (config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
-      streamApi: (spec, rules) => session.streamApi(spec, rules),
-      filtersOf: (spec) => session.filters(spec),
-      echoOf: (stream, field) => this.#privacy.replacementFor(stream, field),
-      notify: (text) => session.notify({ kind: "log", level: "warn", text }),
-    });
-  }
-
-  async close(): Promise<void> {
-    await this.#jobs?.close();
-  }
-
-  #readerOf(spec: JobStreamSpec): Reader {
-    return {
-      spec,
-      probe: async () => {
-        await probeJobs(spec, this.#session.clients);
-        return {};
-      },
-      sample: async () => [],
-      read: (_, schema) => {
-        if (this.#jobs === undefined) throw new Error("Cannot work on jobs: they were not opened");
-        return this.#jobs.read(spec, schema);
-      },
-    };
-  }
+  const goesOn = selected.some(({ name, syncMode }) => name === PEOPLE.name && syncMode === "incremental");
+  if (goesOn) refuseOtherService(PEOPLE.name, byName.get(PEOPLE.name), session.service);
+  return await openJobs(config, selected, byName, {
+    ...{ ...runtime, ...clients, signal, checkState },
+    endsAt: began + (config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
+    streamApi: (spec, rules) => session.streamApi(spec, rules),
+    filtersOf: (spec) => session.filters(spec),
+    echoOf: (stream, field) => privacy.replacementFor(stream, field),
+    notify: (text) => session.notify({ kind: "log", level: "warn", text }),
+  });
 }
+
+/** The stream of a job as the run reads it. @param jobs undefined as long as they are not opened */
+const readerOf = (spec: JobStreamSpec, session: Session, jobs: () => Jobs | undefined): Reader => ({
+  spec,
+  probe: async () => {
+    await probeJobs(spec, session.clients);
+    return {};
+  },
+  sample: async () => [],
+  read: (_, schema) => {
+    const opened = jobs();
+    if (opened === undefined) throw new Error("Cannot work on jobs: they were not opened");
+    return opened.read(spec, schema);
+  },
+});

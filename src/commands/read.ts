@@ -99,13 +99,13 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const named = await namedStreams(options, config);
   const output = await open(dryRun === true ? onlyRead(options) : options, config);
   const { saved } = output.sink;
-  return await withGuests({ config, runtime, reporter: output }, async (run, jobs) => {
+  return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
     if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {
       await run.emit(info(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
       return true;
     }
     if (dryRun !== true && limit === undefined)
-      await jobs.open(named, saved.streams, () => output.sink.check());
+      await openJobs(named, saved.streams, () => output.sink.check());
     const streams = (named ?? (await readableStreams(run))).map((configured) => ({
       configured: options.fullRefresh === true ? inFull(configured) : configured,
     }));

@@ -34,9 +34,9 @@ async function syncSelected(
   const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
   const output = await open(options, config);
   const { saved } = output.sink;
-  return await withGuests({ config, runtime, reporter: output }, async (run, jobs) => {
+  return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
     const checkState = (): Promise<void> => output.sink.check();
-    if (catalog === undefined) await jobs.open(undefined, saved.streams, checkState);
+    if (catalog === undefined) await openJobs(undefined, saved.streams, checkState);
     const streams = catalog === undefined ? await liveStreams(run) : streamsIn(catalog);
     const selected = select(catalog, streams);
     const { privacy } = run;
@@ -54,7 +54,7 @@ async function syncSelected(
     if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
     const asked = selected.selections.map((selection) => toAsked(selection, streams));
     const configured = asked.map((one) => one.configured);
-    if (catalog !== undefined) await jobs.open(configured, saved.streams, checkState);
+    if (catalog !== undefined) await openJobs(configured, saved.streams, checkState);
     const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });

@@ -22,8 +22,8 @@ async function verify(
   const config = parseConfig({ ...settings, ...jobs }, {});
   const events: Event[] = [];
   const reporter = { mask: new Mask(), emit: async (event: Event) => void events.push(event) };
-  const complete = await withGuests({ config, runtime: testProcess(), reporter }, async (run, jobs) => {
-    await jobs.open([VERIFICATIONS], states, check);
+  const complete = await withGuests({ config, runtime: testProcess(), reporter }, async (run, openJobs) => {
+    await openJobs([VERIFICATIONS], states, check);
     return await syncStreams(run, [{ configured: VERIFICATIONS }], states);
   });
   return [complete, events];
@@ -43,7 +43,7 @@ it("a run whose reader is gone waits for no answer of the service, and says why"
   expect(isOver).toBe(true);
 });
 
-describe("JobStreams.open()", () => {
+describe("OpenJobs", () => {
   it("submits nothing in a run whose state another run has taken over", async () => {
     await using service = await CountingService.start();
     const [complete, events] = await verify(service, new Map(), async () => {
