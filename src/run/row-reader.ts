@@ -5,7 +5,7 @@ import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec } from "../catalog/streams.ts";
 import { withoutTotal } from "../service/service-api.ts";
-import { filtersOf, isFullRefresh, type Resume, resumeRows, resumeWhole } from "../state/resume.ts";
+import { filtersOf, isFullRefresh, type Resume, resume } from "../state/resume.ts";
 import type { Event } from "../sync/event.ts";
 import { type RowStream, readRows, type Source } from "../sync/read-stream.ts";
 import type { Row } from "../sync/service.ts";
@@ -83,7 +83,6 @@ export class RowReader implements Reader {
     const { name, cursorField, exportPath } = this.spec;
     const reading = await this.reading();
     const { isDated } = reading;
-    const filters = filtersOf(config);
     const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
     const source = {
       ...reading,
@@ -91,9 +90,7 @@ export class RowReader implements Reader {
       onMissingKey: this.#onMissingKey(configured),
     };
     return {
-      saved: isDated
-        ? resumeRows(configured, savedState, filters, service)
-        : resumeWhole(configured, savedState, filters),
+      saved: resume(configured, savedState, isDated, filtersOf(config), service),
       open: (state) => ({
         ...{ stream: name, source, state, settings: config, key: keyId },
         service: this.#session.streamApi(this.spec, { cursor: isDated ? cursorField : null, schema }),

@@ -20,41 +20,45 @@ export const filtersOf = ({ sourceSlug, isUser }: Pick<Config, "sourceSlug" | "i
 
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
-/** The mark of a full refresh in its checkpoints; null in those of an incremental read. */
-function fullRefreshOf(configured: ConfiguredStream, done: boolean): FullRefresh | null {
-  if (!isFullRefresh(configured)) return null;
-  return { generation_id: configured.generationId, sync_id: configured.syncId, done };
-}
-
-/** The state of a stream before anything was read. */
-function newState(configured: ConfiguredStream, filters: Filters): RowState {
-  return { ...NEW_STATE, filters, full_refresh: fullRefreshOf(configured, false) };
-}
-
 /**
- * A full refresh continues only its own state: a platform that overwrites a table would otherwise replace it by a part. An
- * incremental read continues any state of the same service and filters.
+ * A full refresh continues only its own state: a platform that overwrites a table would otherwise replace it by a part. One
+ * that was delivered is not delivered twice. An incremental read continues any state of the same service and filters.
+ * @param isDated whether the stream is read by its dates; otherwise every read is from the start
  * @throws ConfigError for a state of another service or of other filters
  */
-export function resumeRows(
+export function resume(
   configured: ConfiguredStream,
   saved: unknown,
+  isDated: boolean,
   filters: Filters,
   service: string | null = null,
 ): Resume {
-  const fresh = { ...newState(configured, filters), service };
+  const isFull = isFullRefresh(configured);
+  const full_refresh = isFull ? refreshOf(configured) : null;
+  const fresh: Resume = { kind: "read", state: { ...NEW_STATE, filters, full_refresh, service } };
+  if (isFull && !isSameRefresh(saved, configured)) return fresh;
+  const isDelivered = isFull && refreshIn(saved)["done"] === true;
+  const { version } = NEW_STATE;
+  if (!isDated)
+    return isDelivered
+      ? { kind: "delivered", state: { version, full_refresh: { ...full_refresh, done: true } } }
+      : fresh;
   const { name } = configured;
-  if (isFullRefresh(configured) && !isSameRefresh(saved, configured)) return { kind: "read", state: fresh };
   const state = parseRowState(name, saved);
-  if (state === null) return { kind: "read", state: fresh };
+  if (state === null) return fresh;
   refuseOtherService(name, state, service);
   refuseOtherFilters(name, state.filters ?? filters, filters);
-  if (isFullRefresh(configured) && state.full_refresh?.done === true) return { kind: "delivered", state };
-  const resumed = { ...state, filters, full_refresh: fresh.full_refresh, service };
+  if (isDelivered) return { kind: "delivered", state };
+  const resumed = { ...state, filters, full_refresh, service };
   if (state.discoveredAt === null || state.days.length > 0) return { kind: "read", state: resumed };
   const why = `The state of "${name}" has a cursor and no days, so nothing in it says which rows were read: everything is read`;
   return { kind: "read", state: resumed, why };
 }
+
+/** The mark of a full refresh in its checkpoints, until the last one. */
+const refreshOf = ({ generationId, syncId }: ConfiguredStream): FullRefresh => ({
+  ...{ generation_id: generationId, sync_id: syncId, done: false },
+});
 
 function refuseOtherFilters(stream: string, made: Filters, now: Filters): void {
   if (made.source_slug === now.source_slug && made.is_user === now.is_user) return;
@@ -72,18 +76,6 @@ export function refuseOtherService(stream: string, saved: unknown, service: stri
     `Cannot use the state of "${stream}": it was made with another base_url, and says nothing of the service at this one. ` +
       'Reset the stream or use a state of its own; if this is the same service at a new address, remove "service" from the state',
   );
-}
-
-/** A stream that is always read from the start has nothing to continue from, but a full refresh that was delivered is not delivered twice. */
-export function resumeWhole(configured: ConfiguredStream, saved: unknown, filters: Filters): Resume {
-  if (isFullRefresh(configured) && isSameRefresh(saved, configured) && refreshIn(saved)["done"] === true)
-    return { kind: "delivered", state: wholeState(configured) };
-  return { kind: "read", state: newState(configured, filters) };
-}
-
-/** The state of a stream that is always read from the start. */
-export function wholeState(configured: ConfiguredStream): StreamState {
-  return { version: NEW_STATE.version, full_refresh: fullRefreshOf(configured, true) };
 }
 
 function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStream): boolean {

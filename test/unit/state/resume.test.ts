@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { ConfiguredStream } from "../../../src/catalog/airbyte.ts";
-import { resumeRows, resumeWhole, wholeState } from "../../../src/state/resume.ts";
-import { NEW_STATE } from "../../../src/sync/state.ts";
+import { resume } from "../../../src/state/resume.ts";
+import { type Filters, NEW_STATE } from "../../../src/sync/state.ts";
+
+type Arguments = readonly [
+  configured: ConfiguredStream,
+  saved: unknown,
+  filters: Filters,
+  service?: string | null,
+];
+
+const resumeRows = (...[configured, saved, ...rest]: Arguments) => resume(configured, saved, true, ...rest);
+const resumeWhole = (...[configured, saved, ...rest]: Arguments) => resume(configured, saved, false, ...rest);
 
 const FILTERS = { source_slug: null, is_user: "all" } as const;
 
@@ -12,9 +22,9 @@ const asked = (syncMode: string): ConfiguredStream => ({
 
 it("a stream whose records had no date when the state was made is read from the start", () => {
   const nulls = { replication_key: null, replication_key_value: null };
-  for (const before of ["incremental", "full_refresh"])
+  for (const full_refresh of [null, { generation_id: 1, sync_id: 1, done: true }])
     for (const words of [{}, nulls]) {
-      const saved = { ...wholeState(asked(before)), ...words };
+      const saved = { version: NEW_STATE.version, full_refresh, ...words };
       const fresh = { kind: "read", state: { discoveredAt: null, days: [], full_refresh: null } };
       expect(resumeRows(asked("incremental"), saved, FILTERS)).toMatchObject(fresh);
     }
