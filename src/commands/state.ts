@@ -13,7 +13,7 @@ import { parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { covered, type DayRange, isProven, missingDaysOf, uncovered } from "../sync/coverage.ts";
 import { type ReadSettings, whatToRead } from "../sync/range.ts";
-import type { RowState } from "../sync/state.ts";
+import { NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type StateOptions = {
   /** A state in any envelope; `-` is stdin. */
@@ -25,16 +25,17 @@ export type StateOptions = {
 };
 
 /** Says for a person how far each stream of a state has come. Throws ConfigError for anything but a state. */
-export async function showState({ file, config, maxAgeMs }: StateOptions, runtime: Runtime): Promise<number> {
+export async function showState(
+  { file, config: path, maxAgeMs }: StateOptions,
+  runtime: Runtime,
+): Promise<number> {
   const { streams } = parseStateText(await readText("state", file));
-  const settings = config === undefined ? undefined : await openConfig(config, runtime.environment);
+  const config = path === undefined ? undefined : await openConfig(path, runtime.environment);
   const now = runtime.clock.now();
-  const nextRun = (state: RowState): readonly string[] => describeNext(state, settings, dayOf(now));
-  const paragraphs = [...streams].map(([key, state]) =>
-    [key, ...describeStream(streamOfKey(key), state, nextRun).map((fact) => `  ${fact}`)]
-      .map((line) => `${printable(line)}\n`)
-      .join(""),
-  );
+  const paragraphs = [...streams].map(([key, saved]) => {
+    const facts = describeStream(streamOfKey(key), saved, config, dayOf(now));
+    return [key, ...facts.map((fact) => `  ${fact}`)].map((line) => `${printable(line)}\n`).join("");
+  });
   const text =
     streams.size === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
   await write(runtime.stdout, toLatin1(text));
@@ -48,25 +49,22 @@ function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): read
   const dated = [...streams].filter(([, state]) => isDated(state));
   if (dated.length === 0) return ["the state holds no stream that is read by its dates"];
   return dated.flatMap(([stream, saved]) => {
-    const state = parseRowState(stream, saved);
-    const until = state === null ? Number.NEGATIVE_INFINITY : completeUntil(state);
-    if (until >= limit) return [];
-    return Number.isFinite(until)
-      ? `${stream} is complete up to ${new Date(until).toISOString()}`
-      : `${stream} was never read completely`;
+    const until = completeUntil(parseRowState(stream, saved) ?? NEW_STATE);
+    if (until === null) return [`${stream} was never read completely`];
+    return until < limit ? [`${stream} is complete up to ${new Date(until).toISOString()}`] : [];
   });
 }
 
 /**
- * Epoch ms: the beginning of the last run that left no day behind it unread, or of the first day that is still to be read.
- * The days that every run reads again, its yesterday and its today, are in no state.
+ * Epoch ms: the beginning of the last run that left no day behind it unread, or of the first day that is still to be read;
+ * null: no day is read. The days that every run reads again, its yesterday and its today, are in no state.
  */
-function completeUntil({ asked, discoveredAt, days }: RowState): number {
+function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   const moment = asked ?? discoveredAt;
-  const first = days[0]?.from;
-  if (moment === null || first === undefined) return Number.NEGATIVE_INFINITY;
+  const [first] = days;
+  if (moment === null || first === undefined) return null;
   const until = Date.parse(moment);
-  const holes = uncovered(days, [first, addDays(dayOf(until), -2)]).map(([from]) => from);
+  const holes = uncovered(days, [first.from, addDays(dayOf(until), -2)]).map(([from]) => from);
   const [lacking] = [...missingDaysOf(days), ...holes].sort();
   return lacking === undefined ? until : startOf(lacking);
 }
@@ -82,7 +80,8 @@ const DEFAULTS: ReadSettings = {
 function describeStream(
   stream: string,
   saved: unknown,
-  nextRun: (state: RowState) => readonly string[],
+  config: Config | undefined,
+  today: Day,
 ): readonly string[] {
   const job = JOB_STREAMS.find(({ name }) => name === stream);
   if (!STREAMS.some(({ name }) => name === stream)) return ["this program has no such stream"];
@@ -92,7 +91,7 @@ function describeStream(
   if (!isDated(saved)) return [written, "every run reads it from the start"];
   const state = parseRowState(stream, saved);
   if (state === null) return [written, "nothing is read yet"];
-  return [written, ...describeRows(state), ...nextRun(state)];
+  return [written, ...describeRows(state), ...describeNext(state, config, today)];
 }
 
 function describeRows(state: RowState): readonly string[] {
