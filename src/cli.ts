@@ -184,7 +184,7 @@ const MAX_AGE = parsedFlag(
 
 const RECONCILE_FLAGS = {
   config: CONFIG,
-  table: textFlag("CSV or JSON lines with key and cursor"),
+  table: { ...textFlag("CSV or JSON lines with key and cursor"), demandOption: true },
   stream: { ...textFlag("stream of the table"), default: "people" },
   state: fileFlag("state of the syncs that filled it"),
   output: { alias: "o", ...fileFlag("folder that takes what differs") },

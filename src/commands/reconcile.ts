@@ -28,7 +28,7 @@ import { withGuests } from "./guests.ts";
 export type ReconcileOptions = {
   readonly config: string | undefined;
   /** The file with key and date of every row; `-` is stdin. */
-  readonly table: string | undefined;
+  readonly table: string;
   readonly stream: string;
   readonly state: string | undefined;
   /** The folder that takes the differences. */
@@ -44,12 +44,12 @@ export type ReconcileOptions = {
  * @returns 0 if nothing is lost or stale, 1 if something is, 2 if the question cannot be answered
  */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
-  const { table, stream, recheck } = options;
+  const { stream, recheck } = options;
   const spec = ROW_STREAMS.find(({ name }) => name === stream);
   if (spec === undefined)
-    throw new UsageError(`--stream must be people, companies or sources, not "${stream}"`);
-  if (table === undefined)
-    throw new UsageError("--table is missing: name a file with key and date of every row");
+    throw new UsageError(
+      `--stream must be one of ${ROW_STREAMS.map(({ name }) => name).join(", ")}, not "${stream}"`,
+    );
   let answer = 2;
   let said = "";
   const outputOptions = { name: "source-contact-intelligence", logs: true, flushBeforeAnswer: true };
@@ -62,7 +62,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
       if (again !== undefined && statesIn(again, stream).length === 0)
         throw new ConfigError(`Cannot use the state file "${recheck}": it holds nothing of "${stream}"`);
       await withGuests({ config, runtime, reporter }, async (run) => {
-        const found = await compared(options, spec, table, run).catch((error: unknown) => {
+        const found = await compared(options, spec, run).catch((error: unknown) => {
           throw writeFailure(options.output ?? "", error);
         });
         await run.emit({ kind: "close", stream, complete: true });
@@ -86,9 +86,8 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
 }
 
 async function compared(
-  { state: path, output, timezone, yesGone }: ReconcileOptions,
+  { table, state: path, output, timezone, yesGone }: ReconcileOptions,
   spec: RowStreamSpec,
-  table: string,
   { session, privacy, emit }: Run,
 ): Promise<Report> {
   const { config, client } = session;
