@@ -75,7 +75,7 @@ async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string
   const { suppressFile, suppressed } = config;
   const readable: string[] = [];
   const warnings: string[] = [];
-  const refused: { name: string; error: ConfigError }[] = [];
+  const refused: { readonly name: string; readonly error: ConfigError }[] = [];
   let works = false;
   for await (const { reader, rows, warning, error } of probeStreams(run)) {
     const { name, setting } = reader.spec;
@@ -86,17 +86,16 @@ async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string
     } else if (error instanceof ConfigError && error.scope !== "run") refused.push({ name, error });
     else throw error;
   }
-  const [first] = refused;
-  if (first !== undefined && !works) throw first.error;
-  const reasons = refused.map(({ name, error }) => `${name}: ${error.message}`);
+  if (!works) for (const { error } of refused) throw error;
   await checkItemFiles(config);
-  const receipts = await describeReceipts(config, environment);
-  const costs = [describeCaps(config), receipts].filter((one) => one !== undefined);
-  const suppression =
-    suppressFile === null
-      ? []
-      : [`suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`];
-  return [`This key can read ${readable.join(", ")}`, ...reasons, ...warnings, ...costs, ...suppression].join(
-    ". ",
-  );
+  const suppression = `suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`;
+  const sentences = [
+    `This key can read ${readable.join(", ")}`,
+    ...refused.map(({ name, error }) => `${name}: ${error.message}`),
+    ...warnings,
+    describeCaps(config),
+    await describeReceipts(config, environment),
+    suppressFile === null ? undefined : suppression,
+  ];
+  return sentences.filter((one) => one !== undefined).join(". ");
 }
