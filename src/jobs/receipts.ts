@@ -61,7 +61,7 @@ export class Receipts {
       await mkdir(dirname(given), { recursive: true, mode: 0o700 });
       return await resolved(given);
     });
-    const lock = await Lock.acquire(path, runtime, notify);
+    const lock = await Lock.acquire(path, { ...runtime, notify });
     try {
       return await attempt(path, async () => {
         if (!(await isThere(path))) await replaceFile(path, headerOf(salts));

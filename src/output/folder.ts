@@ -1,33 +1,31 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError, OutputError } from "../base/errors.ts";
+import { objectOf } from "../base/json.ts";
 import { canRefresh } from "../catalog/streams.ts";
-import type { Clock } from "../service/clock.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Lines, StreamState } from "../sync/event.ts";
 import { writeFailure } from "./files/reason.ts";
 import { makeFolder } from "./files/replace.ts";
 import { type FileForm, fileName, finish, fullName, recover, startName } from "./folder-state.ts";
 import { isNewestFolder, unknownRows } from "./known-rows.ts";
-import type { Destination } from "./sink.ts";
+import type { Destination, SinkRuntime } from "./sink.ts";
 import type { StateFile } from "./state-file.ts";
-import type { RunStats } from "./stats.ts";
 import { WindowFiles } from "./window-files.ts";
 
 /** A commit is due after this many bytes of covered rows, or this long (ms) after the one before. */
 const COMMIT_BYTES = 256 * 1024 * 1024;
 const COMMIT_MS = 60_000;
 
-export type FolderRuntime = {
-  readonly clock: Pick<Clock, "now" | "monotonic">;
-  readonly stats: Pick<RunStats, "noteSaved" | "notePublished">;
-};
+type FolderRuntime = Pick<SinkRuntime, "clock" | "stats">;
 
 /** The stream that is being read. */
 type OpenStream = {
   readonly name: string;
   /** Its name in the state. */
   readonly key: string;
+  /** Its part of the incoming state. */
+  readonly before: unknown;
   readonly files: WindowFiles;
   /** The rows of a batch that the folder does not have; undefined: no batch was compared yet. */
   unknown?: (lines: Lines) => Lines;
@@ -51,31 +49,39 @@ export class Folder {
   readonly #file: StateFile;
   readonly #form: FileForm;
   readonly #sample: number | undefined;
-  readonly #runtime: FolderRuntime;
   /** The largest number that a file of each stream has. */
-  #numbers = new Map<string, number>();
+  readonly #numbers: Map<string, number>;
+  readonly #runtime: FolderRuntime;
   #committedAt: number;
   #stream: OpenStream | undefined;
   #hasFailed = false;
 
-  /** @param file the folder's state, whose lock keeps other runs out of the folder */
-  constructor(path: string, file: StateFile, to: Destination, runtime: FolderRuntime) {
-    const { compress, fileBytes: commitBytes = COMMIT_BYTES, limit } = to;
+  private constructor(
+    path: string,
+    file: StateFile,
+    { compress, fileBytes: commitBytes = COMMIT_BYTES, limit }: Destination,
+    numbers: Map<string, number>,
+    runtime: FolderRuntime,
+  ) {
     this.#path = path;
     this.#file = file;
     this.#form = { start: startName(runtime.clock.now()), gzip: compress === "gzip", commitBytes };
     this.#sample = limit;
+    this.#numbers = numbers;
     this.#runtime = runtime;
     this.#committedAt = runtime.clock.monotonic();
   }
 
-  /** Finishes what a killed run left in the folder. */
-  async recover(): Promise<void> {
+  /**
+   * Finishes what a killed run left in the folder.
+   * @param file the folder's state, whose lock keeps other runs out of the folder
+   */
+  static async open(path: string, file: StateFile, to: Destination, runtime: FolderRuntime): Promise<Folder> {
     try {
-      this.#numbers = await recover(this.#path, this.#file);
+      return new Folder(path, file, to, await recover(path, file), runtime);
     } catch (error) {
-      await this.release();
-      throw writeFailure(this.#path, error);
+      await file.release();
+      throw writeFailure(path, error);
     }
   }
 
@@ -100,11 +106,11 @@ export class Folder {
 
   async #take(event: Event): Promise<void> {
     if (event.kind === "open") {
-      const { stream: name, namespace } = event;
+      const { stream: name, namespace, before } = event;
       const files = new WindowFiles(join(this.#path, name), this.#form);
       await makeFolder(files.folder);
-      this.#stream = { name, key: stateKey(name, namespace), files };
-      this.#runtime.stats.notePublished(name, 0, 0);
+      this.#stream = { name, key: stateKey(name, namespace), before, files };
+      this.#runtime.stats.noteSaved(name, null, { files: 0, rows: 0 });
     }
     const stream = this.#stream;
     if (stream === undefined) return;
@@ -139,14 +145,14 @@ export class Folder {
 
   /** All rows of a stream that is read from the start are committed together, those of other streams once a state covers them. */
   async #close(stream: OpenStream, complete: boolean): Promise<void> {
-    const { name, key, files, state } = stream;
-    if (complete) await files.cover();
-    const saved = this.#file.saved.streams.get(key) as StreamState | undefined;
-    const covered = state ?? saved;
-    if (covered !== undefined && !isFromStart(name, covered)) await this.#commit(stream, covered);
-    else if (complete && this.#sample !== undefined) await this.#commit(stream, null);
-    else if (complete && state !== undefined && !(files.isEmpty && isConfirmed(state, saved)))
-      await this.#commit(stream, state);
+    const { name, files, state } = stream;
+    if (this.#sample !== undefined) {
+      if (complete) await files.cover();
+      if (complete) await this.#commit(stream, null);
+    } else if (state !== undefined) {
+      const isWhole = complete && !isConfirmed(stream, state);
+      if (isWhole || !isFromStart(name, state)) await this.#commit(stream, state);
+    }
     await files.discard();
     this.#stream = undefined;
   }
@@ -169,9 +175,8 @@ export class Folder {
     // Once the new state file may have taken effect, the next run decides by what it finds.
     if (parts.length > 0) await this.#file.save(key, null, { output }, () => files.forget());
     await finish(this.#path, this.#file, output);
-    if (state !== null) stats.noteSaved(name, state);
     const rows = named.reduce((sum, one) => sum + one.rows, 0);
-    stats.notePublished(name, named.length, rows);
+    stats.noteSaved(name, state, { files: named.length, rows });
   }
 
   #next(stream: string): number {
@@ -189,5 +194,7 @@ const isFromStart = (stream: string, state: StreamState): boolean =>
 const isRefresh = (state: StreamState): boolean => (state["full_refresh"] ?? null) !== null;
 
 /** Whether a state only confirms a full refresh that an earlier run has delivered. */
-const isConfirmed = (state: StreamState, saved: StreamState | undefined): boolean =>
-  saved !== undefined && isRefresh(saved) && isDeepStrictEqual(saved["full_refresh"], state["full_refresh"]);
+const isConfirmed = ({ before, files }: OpenStream, state: StreamState): boolean =>
+  isRefresh(state) &&
+  files.covered === 0 &&
+  isDeepStrictEqual(objectOf(before)["full_refresh"], state["full_refresh"]);

@@ -120,7 +120,7 @@ class Output {
 
   /** Returns when all has left, the summary too. */
   async close(): Promise<void> {
-    await this.sink.close();
+    await this.sink.flush();
     const { log, runtime, options } = this.#parts;
     this.#stop();
     await unlessClosed(log?.close());
@@ -148,8 +148,9 @@ class Output {
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#parts.runtime;
     try {
-      await this.sink.settle();
+      await this.sink.flush();
     } catch (failure) {
+      if (failure instanceof OutputClosed) throw failure;
       return failure;
     }
     if (!signal.aborted) return error;

@@ -6,10 +6,12 @@ import type { Mask } from "../protocol/mask.ts";
 import { Writer } from "../protocol/writer.ts";
 import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event } from "../sync/event.ts";
+import type { LockRuntime } from "./files/lock.ts";
 import { readText } from "./files/read-file.ts";
 import { makeFolder } from "./files/replace.ts";
-import { Folder, type FolderRuntime } from "./folder.ts";
-import { StateFile, type StateFileRuntime } from "./state-file.ts";
+import { Folder } from "./folder.ts";
+import { StateFile } from "./state-file.ts";
+import type { RunStats } from "./stats.ts";
 
 /** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */
 export type Sink = {
@@ -21,10 +23,8 @@ export type Sink = {
   emit(event: Event): Promise<void>;
   /** Throws TransientError if another run has taken over the state that this one saves. */
   check(): Promise<void>;
-  /** Saves what can still be saved of a run that cannot go on. */
-  settle(): Promise<void>;
-  /** Returns when all has left. */
-  close(): Promise<void>;
+  /** Returns when all that can leave has left, and is saved as far as it can be. */
+  flush(): Promise<void>;
   /** Gives the locks back, even if nothing more can be written. */
   release(): Promise<void>;
 };
@@ -49,7 +49,10 @@ export function onlyRead({ state, stateFile, output }: Destination): Destination
   return { state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
 }
 
-export type SinkRuntime = StateFileRuntime & FolderRuntime & { readonly stdout: NodeJS.WritableStream };
+export type SinkRuntime = LockRuntime & {
+  readonly stdout: NodeJS.WritableStream;
+  readonly stats: Pick<RunStats, "noteSaved">;
+};
 
 /**
  * Opens the state and the place that takes the run's records.
@@ -62,10 +65,10 @@ export async function openSink(
   mask: Mask,
   runtime: SinkRuntime,
 ): Promise<Sink> {
-  const to = asked.limit === undefined || asked.output !== undefined ? asked : onlyRead(asked);
-  const { state: path } = to.stateFile === undefined ? to : { state: undefined };
-  const given = path === undefined ? undefined : parseStateText(await readText("state", path));
-  if (to.output !== undefined) return await openFolder(to.output, to, given, runtime);
+  const { output, limit } = asked;
+  const to = limit === undefined || output !== undefined ? asked : onlyRead(asked);
+  const given = to.state === undefined ? undefined : parseStateText(await readText("state", to.state));
+  if (output !== undefined) return await openFolder(output, to, given, runtime);
   const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
   const save = async (event: Event): Promise<void> => {
     if (event.kind !== "checkpoint") return;
@@ -73,9 +76,14 @@ export async function openSink(
     runtime.stats.noteSaved(event.stream, event.state);
   };
   const writer = new Writer(format, runtime.stdout, save, mask.apply);
-  const saved = given ?? parseStateText("");
-  const place = file === undefined ? { saved, place: null, check: nothing, release: nothing } : savedIn(file);
-  return { ...place, emit: writer.emit.bind(writer), settle: nothing, close: writer.close.bind(writer) };
+  return {
+    saved: file?.saved ?? given ?? parseStateText(""),
+    place: file?.path ?? null,
+    emit: writer.emit.bind(writer),
+    check: async () => file?.check(),
+    flush: writer.close.bind(writer),
+    release: async () => file?.release(),
+  };
 }
 
 /** @param given the state that a new folder begins with */
@@ -87,27 +95,23 @@ async function openFolder(
 ): Promise<Sink> {
   await makeFolder(path);
   const own = join(path, "state.json");
-  if (to.limit !== undefined && existsSync(own))
+  const isNew = !existsSync(own);
+  if (!isNew && to.limit !== undefined)
     throw new ConfigError(`Cannot write a sample: "${own}" is of an earlier run. Choose another folder`);
+  if (!isNew && given !== undefined)
+    throw new ConfigError(
+      `Cannot go on from --state: the folder has a state of its own in "${own}". Leave --state out, or choose another folder`,
+    );
   // A state that comes from another folder names the files of that folder.
   const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
   const file = await StateFile.open(own, runtime, seed);
-  const folder = new Folder(path, file, to, runtime);
-  await folder.recover();
+  const folder = await Folder.open(path, file, to, runtime);
   return {
-    ...savedIn(file),
+    saved: file.saved,
+    place: own,
     emit: folder.emit.bind(folder),
-    settle: () => folder.emit({ kind: "end" }),
-    close: nothing,
+    check: () => file.check(),
+    flush: () => folder.emit({ kind: "end" }),
     release: folder.release.bind(folder),
   };
 }
-
-const nothing = async (): Promise<void> => {};
-
-const savedIn = (file: StateFile): Pick<Sink, "saved" | "place" | "check" | "release"> => ({
-  saved: file.saved,
-  place: file.path,
-  check: () => file.check(),
-  release: () => file.release(),
-});

@@ -7,9 +7,6 @@ import { readText } from "./files/read-file.ts";
 import { codeOf, reasonOf } from "./files/reason.ts";
 import { removeLeftovers, replaceFile, statReplaceable } from "./files/replace.ts";
 
-/** The parts of the process that a state file uses. `notify` takes a sentence about a lock that is watched. */
-export type StateFileRuntime = LockRuntime & { readonly notify?: (text: string) => void };
-
 /**
  * A file with the state of the last checkpoint whose records have left. The state before it stays in `.previous`. A crash
  * at any moment leaves one or the other. One run at a time uses the file: it has a lock.
@@ -30,23 +27,17 @@ export class StateFile {
   /**
    * A file that is not there yet is an empty state, and is not made before there is one. Throws ConfigError for a file
    * that cannot be read or replaced, TransientError while another run uses it.
-   * @param seed the state that a new file begins with; ConfigError where there is a file
+   * @param seed the state that a new file begins with
    */
-  static async open(path: string, runtime: StateFileRuntime, seed?: SavedState): Promise<StateFile> {
+  static async open(path: string, runtime: LockRuntime, seed = parseStateText("")): Promise<StateFile> {
     await statReplaceable(path);
-    const lock = await Lock.acquire(path, runtime, runtime.notify);
-    runtime.atEnd?.(() => lock.releaseNow());
+    const lock = await Lock.acquire(path, runtime);
     try {
       // A run that lost the lock while it slept can replace nothing once its unfinished try is gone: only then is the
       // state that is read here the last one.
       await removeLeftovers(path);
       const isThere = (await statReplaceable(path)) !== undefined;
-      if (isThere && seed !== undefined)
-        throw new ConfigError(
-          `Cannot go on from --state: the folder has a state of its own in "${path}". Leave --state out, or choose another folder`,
-        );
-      const saved = isThere ? parseSaved(path, await readText("state", path)) : (seed ?? parseStateText(""));
-      return new StateFile(path, lock, saved);
+      return new StateFile(path, lock, isThere ? parseSaved(path, await readText("state", path)) : seed);
     } catch (error) {
       await lock.release();
       throw error;

@@ -140,18 +140,21 @@ export class RunStats {
     return this.#finalLines.splice(0);
   }
 
-  /** A checkpoint whose records have left. */
-  noteSaved(name: string, state: StreamState): void {
-    const stream = this.#streamNamed(name);
-    if (stream !== undefined) stream.noted.state_after = state;
-  }
-
-  /** More files of a stream can be seen by now, with these rows; 0: it is written into files. */
-  notePublished(name: string, files: number, rows: number): void {
-    const stream = this.#streamNamed(name);
+  /**
+   * A checkpoint whose records have left; null: none has.
+   * @param more files that can be seen by now, with these rows; undefined: none are written
+   */
+  noteSaved(
+    name: string,
+    state: StreamState | null,
+    more?: { readonly files: number; readonly rows: number },
+  ): void {
+    const stream = this.#streams.findLast(({ noted }) => noted.stream === name);
     if (stream === undefined) return;
-    stream.noted.files = (stream.noted.files ?? 0) + files;
-    stream.published = (stream.published ?? 0) + rows;
+    stream.noted.state_after = state ?? stream.noted.state_after;
+    if (more === undefined) return;
+    stream.noted.files = (stream.noted.files ?? 0) + more.files;
+    stream.published = (stream.published ?? 0) + more.rows;
   }
 
   /** The stream that is being read, or was last. */
@@ -185,10 +188,6 @@ export class RunStats {
 
   #mark(): Mark {
     return { at: this.#clock.monotonic(), usage: { ...this.#usage() } };
-  }
-
-  #streamNamed(name: string): Counted | undefined {
-    return this.#streams.findLast(({ noted }) => noted.stream === name);
   }
 
   #count(stream: Counted, event: Event): void {

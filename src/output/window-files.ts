@@ -11,19 +11,15 @@ type WindowPart = {
   readonly window: number;
   readonly span: string | undefined;
   readonly file: Part;
+  /** Whether a state covers all of its rows; rows that come later begin another part. */
+  isCovered: boolean;
 };
 
-/**
- * The rows of one stream, in its folder, that have no visible file yet. Each window has a part of its own, and rows that come after a
- * checkpoint begin another one, so a part is covered by a state either completely or not at all.
- */
+/** The rows of one stream, in its folder, that have no visible file yet: parts, each of one window. */
 export class WindowFiles {
-  /** How many bytes of rows are covered and not committed. */
-  covered = 0;
   readonly folder: string;
   readonly #form: FileForm;
-  readonly #open = new Map<number, WindowPart>();
-  #covered: WindowPart[] = [];
+  #parts: WindowPart[] = [];
   #gathered: string | undefined;
 
   constructor(folder: string, form: FileForm) {
@@ -31,44 +27,43 @@ export class WindowFiles {
     this.#form = form;
   }
 
-  get isEmpty(): boolean {
-    return this.#covered.length === 0;
+  /** How many bytes of rows are covered and not committed. */
+  get covered(): number {
+    return bytesOf(this.#covered);
   }
 
   async append(lines: Lines, window: number, span: string | undefined): Promise<void> {
     if (lines.length === 0) return;
-    const one = this.#open.get(window) ?? this.#newPart(window, span);
-    this.#open.set(window, one);
+    const open = this.#parts.find((one) => !one.isCovered && one.window === window);
+    const { file } = open ?? this.#begin(window, span);
     let text = "";
     for (const line of lines) text += `${line}\n`;
-    await one.file.append(text, lines.length);
+    await file.append(text, lines.length);
   }
 
   /** A state covers the rows so far of the windows below a number, or of all. */
   async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
-    for (const [window, one] of this.#open) {
-      if (window >= windows) continue;
-      this.#open.delete(window);
-      this.covered += one.file.length;
-      const earlier = this.#inMemory.find((other) => other.window === window);
-      if (earlier !== undefined && one.file.isInMemory)
-        await earlier.file.append(one.file.text, one.file.rows);
-      else this.#covered.push(one);
+    for (const one of this.#parts.filter(({ isCovered, window }) => !isCovered && window < windows)) {
+      const earlier = this.#inMemory.find(({ window }) => window === one.window);
+      one.isCovered = true;
+      if (earlier === undefined || !one.file.isInMemory) continue;
+      await earlier.file.append(one.file.text, one.file.rows);
+      this.#parts.splice(this.#parts.indexOf(one), 1);
     }
-    for (const { file } of this.#covered) if (!file.isInMemory) await file.seal();
-    const bytes = this.#inMemory.reduce((sum, { file }) => sum + file.length, 0);
-    if (bytes >= MIN_WRITE_BYTES) await this.#seal();
+    const waiting = bytesOf(this.#inMemory);
+    for (const { file } of this.#covered)
+      if (!file.isInMemory || waiting >= MIN_WRITE_BYTES) await file.seal();
   }
 
   /** Writes all that is covered to the disk. `discard` removes it until `forget` is called. */
   async take(): Promise<readonly WindowPart[]> {
-    await this.#seal();
-    this.covered = 0;
-    if (!this.isEmpty) await syncFolder(this.folder);
-    return this.#covered;
+    const taken = this.#covered;
+    for (const { file } of taken) await file.seal();
+    if (taken.length > 0) await syncFolder(this.folder);
+    return taken;
   }
 
-  /** Moves the taken files into one hidden folder, whose name it returns. @param files their names there */
+  /** Moves taken files into one hidden folder, whose name it returns. @param files their names there */
   async gather(files: readonly NamedPart[]): Promise<string> {
     const folder = newPartName("full");
     const hidden = join(this.folder, folder);
@@ -82,30 +77,34 @@ export class WindowFiles {
 
   /** A state names the taken files from now on. */
   forget(): void {
-    this.#covered = [];
+    this.#parts = this.#parts.filter(({ isCovered }) => !isCovered);
     this.#gathered = undefined;
   }
 
   /** Removes all that no state names. */
   async discard(): Promise<void> {
-    for (const { file } of [...this.#open.values(), ...this.#covered]) await file.discard();
+    for (const { file } of this.#parts.splice(0)) await file.discard();
     if (this.#gathered !== undefined) await rm(this.#gathered, { recursive: true, force: true });
-    this.forget();
   }
 
-  /** Covered rows that have no file yet. Later rows of their windows join them. */
+  get #covered(): readonly WindowPart[] {
+    return this.#parts.filter(({ isCovered }) => isCovered);
+  }
+
+  /** Covered rows that have no file yet. Later rows of their windows join them once they are covered. */
   get #inMemory(): readonly WindowPart[] {
     return this.#covered.filter(({ file }) => file.isInMemory);
   }
 
-  async #seal(): Promise<void> {
-    for (const { file } of this.#covered) await file.seal();
-  }
-
-  #newPart(window: number, span: string | undefined): WindowPart {
+  #begin(window: number, span: string | undefined): WindowPart {
     const { start, gzip, commitBytes } = this.#form;
     const part = newPartName(start);
     const file = new Part(join(this.folder, part), gzip, Math.min(MIN_WRITE_BYTES, commitBytes));
-    return { part, window, span, file };
+    const begun = { part, window, span, file, isCovered: false };
+    this.#parts.push(begun);
+    return begun;
   }
 }
+
+const bytesOf = (parts: readonly WindowPart[]): number =>
+  parts.reduce((sum, { file }) => sum + file.length, 0);

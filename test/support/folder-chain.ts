@@ -49,7 +49,7 @@ export function runtimeOf(pid: number, pace = 0): SinkRuntime {
     clock: { now: () => Date.UTC(2026, 0, 1), monotonic: () => (time += pace), sleep },
     // The process that had the lock is dead.
     processes: { ownName: String(pid), stateOf: () => "ended" },
-    stats: { noteSaved: () => undefined, notePublished: () => undefined },
+    stats: { noteSaved: () => undefined },
   };
 }
 

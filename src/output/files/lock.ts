@@ -37,6 +37,8 @@ export type LockRuntime = {
   readonly processes?: Processes;
   /** Takes what must be done when the process is ended by force. */
   readonly atEnd?: (act: () => void) => void;
+  /** Takes a sentence about a lock that is watched. */
+  readonly notify?: (text: string) => void;
 };
 
 /**
@@ -67,13 +69,8 @@ export class Lock {
   /**
    * Takes the lock of a file, which need not exist; its folder must. Throws TransientError while another run holds it,
    * ConfigError if no lock can be made, and the signal's reason.
-   * @param notify takes a sentence about a lock that is watched
    */
-  static async acquire(
-    file: string,
-    runtime: LockRuntime,
-    notify: (text: string) => void = () => {},
-  ): Promise<Lock> {
+  static async acquire(file: string, runtime: LockRuntime): Promise<Lock> {
     const { clock, pid, processes } = runtime;
     const token = randomBytes(16).toString("hex");
     const started = new Date(clock.now()).toISOString();
@@ -83,10 +80,11 @@ export class Lock {
       const handle = await create(file, text(0));
       if (handle !== undefined) {
         const lock = new Lock(file, token, handle, clock);
+        runtime.atEnd?.(() => lock.#releaseNow());
         void lock.#renew(text);
         return lock;
       }
-      await waitUntilReleased(file, runtime, notify);
+      await waitUntilReleased(file, runtime);
     }
   }
 
@@ -111,7 +109,7 @@ export class Lock {
   }
 
   /** Gives the lock back when the process ends this very moment. */
-  releaseNow(): void {
+  #releaseNow(): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort();
     try {
@@ -164,12 +162,8 @@ async function writeLock(handle: FileHandle, text: string): Promise<void> {
 }
 
 /** Returns when the lock of a file is gone, or was left behind and is removed. Throws TransientError for a living one. */
-async function waitUntilReleased(
-  file: string,
-  runtime: LockRuntime,
-  notify: (text: string) => void,
-): Promise<void> {
-  const { clock, signal, processes } = runtime;
+async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<void> {
+  const { clock, signal, processes, notify } = runtime;
   const path = lockOf(file);
   const first = await lockContent(path);
   if (first === undefined) return;
@@ -180,7 +174,7 @@ async function waitUntilReleased(
     await discard(file, first);
     return;
   }
-  notify(
+  notify?.(
     `Found the lock "${path}"${holderOf(first)}. If it does not change within ${STALE_MS / 1000} s, its run was killed, and this run takes over`,
   );
   let unchanged = 0;

@@ -52,12 +52,16 @@ async function acquire(...args: Parameters<typeof Lock.acquire>): Promise<Lock> 
   return lock;
 }
 
-/** A run that holds the lock and is then killed, or stopped. */
-async function killedRun(): Promise<{ lock: Lock; process: { frozen: boolean } }> {
+/** A run that holds the lock and is then killed, or stopped. `end` does what it does when it is ended by force. */
+async function killedRun(): Promise<{ lock: Lock; process: { frozen: boolean }; end: () => void }> {
   const process = { frozen: false };
-  const lock = await acquire(file, runtime(process));
+  const acts: (() => void)[] = [];
+  const lock = await acquire(file, { ...runtime(process), atEnd: (act) => void acts.push(act) });
   process.frozen = true;
-  return { lock, process };
+  const end = (): void => {
+    for (const act of acts) act();
+  };
+  return { lock, process, end };
 }
 
 describe("Lock", () => {
@@ -86,7 +90,7 @@ describe("Lock", () => {
   it("refuses a second run as soon as the lock is renewed, and names who holds it", async () => {
     const lock = await acquire(file, runtime());
     const notices: string[] = [];
-    const second = acquire(file, runtime(), (text) => notices.push(text));
+    const second = acquire(file, { ...runtime(), notify: (text) => notices.push(text) });
     await expect(second).rejects.toThrow(
       /^Cannot use ".*state\.json": another run is using it \(started 2026-03-20T00:00:00\.000Z on .+, process 12\), and keeps its lock ".*state\.json\.lock" alive\. Wait/,
     );
@@ -124,14 +128,20 @@ describe("Lock", () => {
   });
 
   it("ends the run that lost it while it was stopped, and leaves the new one alone", async () => {
-    const { lock: stopped, process } = await killedRun();
+    const { lock: stopped, process, end } = await killedRun();
     const lock = await acquire(file, runtime());
     process.frozen = false;
     await expect(stopped.check()).rejects.toThrow("is gone, because another run took it over");
+    end();
     await stopped.release();
-    stopped.releaseNow();
     await lock.check();
     expect(existsSync(`${file}.lock`)).toBe(true);
+  });
+
+  it("is given back by a run that is ended by force", async () => {
+    const { end } = await killedRun();
+    end();
+    expect(existsSync(`${file}.lock`)).toBe(false);
   });
 
   it("is never renewed in the name of another run", async () => {
@@ -161,7 +171,7 @@ describe("Lock", () => {
     const fields = { started: "\u001b[31m", host: "a\nb", pid: "1", token: "x" };
     await writeFile(`${file}.lock`, JSON.stringify(fields));
     const notices: string[] = [];
-    await (await acquire(file, runtime(), (text) => notices.push(text))).release();
+    await (await acquire(file, { ...runtime(), notify: (text) => notices.push(text) })).release();
     expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
   });
 
@@ -219,7 +229,7 @@ describe("Lock", () => {
 
     it("refuses a second run without watching while the holder runs", async () => {
       await acquire(file, local());
-      const second = acquire(file, local(), watched);
+      const second = acquire(file, { ...local(), notify: watched });
       await expect(second).rejects.toThrow("another run is using it");
     });
 
@@ -236,7 +246,7 @@ describe("Lock", () => {
         await expect(acquire(file, local())).rejects.toThrow("another run is using it");
         holder.kill("SIGKILL");
         await once(holder, "exit");
-        await acquire(file, local(), watched);
+        await acquire(file, { ...local(), notify: watched });
       },
     );
 

@@ -12,7 +12,7 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { testProcess } from "../../support/terminal.ts";
 
 describe("openSink()", () => {
-  const stats = { noteSaved: () => undefined, notePublished: () => undefined };
+  const stats = { noteSaved: () => undefined };
 
   it("knows that another run has taken a state file, or a folder, over", async () => {
     const folder = await tempDir();

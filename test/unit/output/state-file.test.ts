@@ -3,8 +3,9 @@ import { rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { OutputError } from "../../../src/base/errors.ts";
+import type { LockRuntime } from "../../../src/output/files/lock.ts";
 import { systemProcesses } from "../../../src/output/files/processes.ts";
-import { StateFile, type StateFileRuntime } from "../../../src/output/state-file.ts";
+import { StateFile } from "../../../src/output/state-file.ts";
 import { systemClock } from "../../../src/service/clock.ts";
 import { errorOf } from "../../support/session.ts";
 import { tempDir, textsIn } from "../../support/temp-dir.ts";
@@ -17,7 +18,7 @@ beforeEach(async () => {
   path = join(folder, "state.json");
 });
 
-const runtime: StateFileRuntime = {
+const runtime: LockRuntime = {
   clock: systemClock,
   signal: new AbortController().signal,
   pid: process.pid,
