@@ -61,9 +61,9 @@ export async function isNewestFolder(
   folder: string,
   parts: readonly Pick<NamedPart, "part">[],
 ): Promise<boolean> {
-  const newest = byNumber(await namesIn(folder)).at(-1) ?? "";
+  const [newest = ""] = (await namesIn(folder)).toSorted((one, other) => numberOf(other) - numberOf(one));
   if (!newest.startsWith("full-")) return false;
-  const names = byNumber(await namesIn(join(folder, newest)));
+  const names = (await namesIn(join(folder, newest))).sort();
   const theirs = names.map((name) => join(folder, newest, name));
   const ours = parts.map(({ part }) => join(folder, part));
   try {
@@ -72,9 +72,6 @@ export async function isNewestFolder(
     return false;
   }
 }
-
-const byNumber = (names: readonly string[]): readonly string[] =>
-  names.toSorted((one, other) => numberOf(one) - numberOf(other));
 
 /** The digest of all bytes of some files, in this order. */
 async function digestOf(paths: readonly string[]): Promise<string> {

@@ -10,7 +10,7 @@ import type { Event } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink } from "./sink.ts";
-import { RunStats, type RunSummary } from "./stats.ts";
+import { type CurrentStream, RunStats, type RunSummary } from "./stats.ts";
 import {
   checkSummaryPath,
   runText,
@@ -94,23 +94,15 @@ class Output {
   }
 
   async emit(event: Event): Promise<void> {
-    const { stats, display, options, runtime } = this.#parts;
-    const isEnd = event.kind === "close" || event.kind === "failed";
-    const isStreamsEnd = isEnd && stats.current?.outcome === "interrupted";
+    const { stats, display } = this.#parts;
     stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
     display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
-    const { current } = stats;
-    if (isStreamsEnd && options.metrics === true && current !== undefined)
-      for (const point of metricsOf(current, runtime.pid)) await this.#pass(point);
     if (event.kind === "end") await this.#inform(...stats.takeFinalLines(), this.#endText);
     await this.#pass(event);
-    if (event.kind !== "close" || stats.current === undefined) return;
-    const [end, ...more] = streamTexts(stats.current);
-    const ends = [`Stream "${event.stream}": ${end}`, ...stats.takeFinalLines()];
-    await this.#inform(ends.join("; "), ...more);
+    if (event.kind === "close" && stats.current !== undefined) await this.#report(stats.current);
   }
 
   /** @param usage of the session with the service */
@@ -156,6 +148,14 @@ class Output {
     if (!signal.aborted) return error;
     const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
     return new TransientError(`${reason}: ${this.#savedText}`);
+  }
+
+  /** Reports a stream that has ended. */
+  async #report(stream: CurrentStream): Promise<void> {
+    const { stats, options, runtime } = this.#parts;
+    if (options.metrics === true) for (const point of metricsOf(stream, runtime.pid)) await this.#pass(point);
+    const [end, ...more] = streamTexts(stream);
+    await this.#inform([`Stream "${stream.stream}": ${end}`, ...stats.takeFinalLines()].join("; "), ...more);
   }
 
   #stop(): void {

@@ -4,8 +4,8 @@ import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
 import type { Event, Notice, Spent, StreamState, WindowRecord } from "../sync/event.ts";
 
-type Counts = {
-  readonly rows: number;
+/** What a run or a stream took. */
+type Cost = {
   readonly seconds: number;
   readonly requests: number;
   readonly retries: number;
@@ -14,7 +14,7 @@ type Counts = {
 };
 
 /** The object that `--summary` writes: the rows of a run and their cost. Names and units are fixed. */
-export type RunSummary = Counts & {
+export type RunSummary = Cost & {
   readonly version: 1;
   readonly started_at: string;
   readonly ended_at: string;
@@ -23,17 +23,20 @@ export type RunSummary = Counts & {
   readonly sample?: number;
   readonly error: string | null;
   readonly time_limit_reached: boolean;
+  readonly rows: number;
   /** The file or folder that the next run continues from; null: the state went to stdout. */
   readonly saved_to: string | null;
   readonly streams: readonly StreamSummary[];
 };
 
 /** One stream of a run: what was delivered, what it took, and where it ended. */
-export type StreamSummary = Counts & {
+export type StreamSummary = Cost & {
   readonly stream: string;
   /** `interrupted`, too, while it is being read. */
   readonly outcome: "complete" | "incomplete" | "interrupted";
   readonly error: string | null;
+  /** Those in files that can be seen, or those that came where none are written. */
+  readonly rows: number;
   readonly expected_rows: number | null;
   /** Each window that the state covers, in their order; none for a stream of jobs. */
   readonly windows: readonly WindowRecord[];
@@ -68,17 +71,11 @@ export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
 /** A moment (monotonic ms), and what the service was asked until then. */
 type Mark = { readonly at: number; readonly usage: Usage };
 
-type Noted = Omit<StreamSummary, keyof Counts | "missing_days" | "recheck" | "saved_up_to">;
-
 type Counted = {
-  readonly noted: { -readonly [Name in keyof Noted]: Noted[Name] };
+  readonly summary: { -readonly [Name in keyof Omit<StreamSummary, keyof Cost>]: StreamSummary[Name] };
   readonly from: Mark;
   to?: Mark;
-  rows: number;
-  /** Rows in files that can be seen; undefined: none are written. */
-  published?: number;
-  /** The state of the last checkpoint. */
-  state?: StreamState;
+  arrived: number;
 };
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
@@ -117,21 +114,10 @@ export class RunStats {
     if (event.kind === "failed" || (event.kind === "close" && !isWhole(event)))
       this.failures.push(event.error);
     if (event.kind === "log" && event.endOf !== undefined) this.#finalLines.push(event.text);
-    if (event.kind === "open") {
-      const none = {
-        error: null,
-        expected_rows: null,
-        windows: [],
-        suppressed: 0,
-        files: null,
-        time_limit_reached: false,
-      };
-      const states = { state_before: event.before ?? null, state_after: null, spent: null };
-      const noted = { stream: event.stream, outcome: "interrupted", ...none, ...states } as const;
-      this.#streams.push({ noted, from: this.#mark(), rows: 0 });
-    }
+    if (event.kind === "open")
+      this.#streams.push({ summary: summaryOf(event), from: this.#mark(), arrived: 0 });
     const stream = this.#streams.at(-1);
-    if (stream !== undefined && "stream" in event && event.stream === stream.noted.stream)
+    if (stream !== undefined && "stream" in event && event.stream === stream.summary.stream)
       this.#count(stream, event);
   }
 
@@ -149,26 +135,34 @@ export class RunStats {
     state: StreamState | null,
     more?: { readonly files: number; readonly rows: number },
   ): void {
-    const stream = this.#streams.findLast(({ noted }) => noted.stream === name);
-    if (stream === undefined) return;
-    stream.noted.state_after = state ?? stream.noted.state_after;
+    const summary = this.#streams.findLast((one) => one.summary.stream === name)?.summary;
+    if (summary === undefined) return;
+    if (state !== null) {
+      const { discoveredAt: until } = state;
+      summary.state_after = state;
+      summary.saved_up_to = typeof until === "string" ? until : null;
+    }
     if (more === undefined) return;
-    stream.noted.files = (stream.noted.files ?? 0) + more.files;
-    stream.published = (stream.published ?? 0) + more.rows;
+    summary.files = (summary.files ?? 0) + more.files;
+    summary.rows += more.rows;
   }
 
   /** The stream that is being read, or was last. */
   get current(): CurrentStream | undefined {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return undefined;
-    const { from, to = this.#mark(), rows } = stream;
+    const { summary, from, to = this.#mark(), arrived } = stream;
     const requestSeconds = rounded(to.usage.requestMs - from.usage.requestMs);
-    return { ...this.#summaryOf(stream), arrived: rows, requestSeconds };
+    return { ...summary, ...costBetween(from, to), arrived, requestSeconds };
   }
 
   /** @param savedTo the file or folder that the next run continues from */
   summary(isInterrupted: boolean, savedTo: string | null): RunSummary {
-    const streams = this.#streams.map((stream) => this.#summaryOf(stream));
+    const now = this.#mark();
+    const streams = this.#streams.map(({ summary, from, to }) => ({
+      ...summary,
+      ...costBetween(from, to ?? now),
+    }));
     const isComplete = streams.every(({ outcome }) => outcome === "complete");
     const ended = this.#error !== null ? "failed" : isComplete ? "complete" : "incomplete";
     return {
@@ -180,7 +174,7 @@ export class RunStats {
       error: this.#error,
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
       rows: streams.reduce((sum, { rows }) => sum + rows, 0),
-      ...countsBetween(this.#from, this.#mark()),
+      ...costBetween(this.#from, now),
       saved_to: this.#sample === undefined ? savedTo : null,
       streams,
     };
@@ -191,43 +185,52 @@ export class RunStats {
   }
 
   #count(stream: Counted, event: Event): void {
-    const { noted } = stream;
-    if (event.kind === "estimate") noted.expected_rows = event.rows;
+    const { summary } = stream;
+    if (event.kind === "estimate") summary.expected_rows = event.rows;
     if (event.kind === "records") {
-      stream.rows += event.lines.length;
-      noted.suppressed += event.facts?.suppressed ?? 0;
+      stream.arrived += event.lines.length;
+      if (summary.files === null) summary.rows = stream.arrived;
+      summary.suppressed += event.facts?.suppressed ?? 0;
     }
     if (event.kind === "checkpoint") {
-      stream.state = event.state;
-      noted.windows = [...noted.windows, ...(event.read ?? [])];
-      noted.spent = event.spent ?? noted.spent;
+      const days = (event.state["days"] ?? []) as Coverage;
+      summary.missing_days = missingDaysOf(days);
+      summary.recheck = withStatus(days, "again");
+      summary.windows = [...summary.windows, ...(event.read ?? [])];
+      summary.spent = event.spent ?? summary.spent;
     }
     if (event.kind === "close") {
       stream.to = this.#mark();
-      noted.time_limit_reached = event.isTimeUp === true;
-      noted.outcome = isWhole(event) ? "complete" : "incomplete";
-      noted.error = event.error === undefined ? null : userMessage(event.error);
+      summary.time_limit_reached = event.isTimeUp === true;
+      summary.outcome = isWhole(event) ? "complete" : "incomplete";
+      summary.error = event.error === undefined ? null : userMessage(event.error);
     }
   }
-
-  #summaryOf({ noted, from, to = this.#mark(), state, rows, published }: Counted): StreamSummary {
-    const { stream, outcome, error, state_before, state_after, spent, ...facts } = noted;
-    const days = (state?.["days"] ?? []) as Coverage;
-    const until = state_after?.["discoveredAt"];
-    return {
-      ...{ stream, outcome, error, rows: published ?? rows, ...facts, ...countsBetween(from, to) },
-      missing_days: missingDaysOf(days),
-      recheck: withStatus(days, "again"),
-      saved_up_to: typeof until === "string" ? until : null,
-      ...{ state_before, state_after, spent },
-    };
-  }
 }
+
+/** The summary of a stream that begins. */
+const summaryOf = ({ stream, before }: Extract<Event, { kind: "open" }>): Counted["summary"] => ({
+  stream,
+  outcome: "interrupted",
+  error: null,
+  rows: 0,
+  expected_rows: null,
+  windows: [],
+  suppressed: 0,
+  missing_days: [],
+  recheck: [],
+  time_limit_reached: false,
+  saved_up_to: null,
+  files: null,
+  state_before: before ?? null,
+  state_after: null,
+  spent: null,
+});
 
 const isWhole = (event: Extract<Event, { kind: "close" }>): boolean =>
   event.complete && event.error === undefined;
 
-const countsBetween = (from: Mark, to: Mark): Omit<Counts, "rows"> => ({
+const costBetween = (from: Mark, to: Mark): Cost => ({
   seconds: rounded(to.at - from.at),
   requests: to.usage.requests - from.usage.requests,
   retries: to.usage.retries - from.usage.retries,

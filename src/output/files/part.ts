@@ -18,7 +18,7 @@ export class Part {
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
   #isSealed = false;
-  /** Bytes that are not written yet, at the start of a buffer. */
+  /** Bytes that are not written yet, at the start of a buffer: joined strings take half as much time again. */
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
 

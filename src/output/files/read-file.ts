@@ -64,12 +64,9 @@ export function parseJsonFile(what: string, path: string, text: string): unknown
 
 /** How many characters of a text can begin a JSON text. Not every error of the engine has the place. */
 function endOfJson(text: string): number {
-  let [good, bad] = [0, text.length + 1];
-  while (bad - good > 1) {
-    const middle = Math.floor((good + bad) / 2);
-    if (canBegin(text.slice(0, middle))) good = middle;
-    else bad = middle;
-  }
+  let good = 0;
+  for (let step = 2 ** Math.ceil(Math.log2(text.length + 1)); step >= 1; step /= 2)
+    if (good + step <= text.length && canBegin(text.slice(0, good + step))) good += step;
   return good;
 }
 
