@@ -1,9 +1,3 @@
-import { createHash } from "node:crypto";
-
-/** 72 bits of a text in latin1, as 12 characters. The text can be guessed: it hides nothing. */
-export const fingerprint = (text: string): string =>
-  createHash("sha256").update(text, "latin1").digest("base64url").slice(0, 12);
-
 /** The UTF-8 bytes of a text, one byte a character. */
 export const toLatin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 

@@ -10,7 +10,7 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
 
 /** The years 1 to 9999, in UTC. */
-export const FIRST = Date.parse("0001-01-01");
+const FIRST = Date.parse("0001-01-01");
 export const LAST = Date.parse("9999-12-31T23:59:59.999Z");
 
 export const dayOf = (ms: number): Day => new Date(ms).toISOString().slice(0, 10) as Day;

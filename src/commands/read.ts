@@ -41,7 +41,7 @@ type Part = { readonly shard?: Shard; readonly config: Config; readonly options:
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
-  const { output, logLevel, summary, dryRun, limit: sample } = options;
+  const { output, logLevel, summary, dryRun } = options;
   const isJsonl = options.format === "jsonl";
   if (runtime.stdout.isTTY === true) refuseFlood(options);
   refuseWithoutMemory(options);
@@ -51,7 +51,7 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const logs = isJsonl || isSilent;
   const reader = logs ? ("person" as const) : undefined;
   const name = "source-contact-intelligence";
-  const outputOptions = { name, format, logs, reader, logLevel, summary, sample };
+  const outputOptions = { name, format, logs, reader, logLevel, summary };
   return await runToEnd(outputOptions, runtime, (open) => readAsked(options, runtime, open));
 }
 

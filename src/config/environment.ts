@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isObject, type JsonObject, tryParseJson, valueAt } from "../base/json.ts";
-import { type Located, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
+import { type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,8 +23,11 @@ export function withEnvironment(
 ): { readonly merged: JsonObject; readonly variables: ReadonlyMap<string, string> } {
   const variables = new Map<string, string>();
   let merged = draft;
-  for (const { path, property, variable, text } of variablesIn(environment, prefixes)) {
-    const value = cast(text, property);
+  for (const { path, property } of settingsIn()) {
+    const names = prefixes.map((prefix) => variableOf(path, prefix));
+    const variable = names.findLast((name) => (environment[name] ?? "").trim() !== "");
+    if (variable === undefined) continue;
+    const value = cast((environment[variable] ?? "").trim(), property);
     merged = placed(merged, path, value);
     variables.set(path.join("."), variable);
     for (const inner of settingsIn(property))
@@ -32,19 +35,6 @@ export function withEnvironment(
         variables.set([...path, ...inner.path].join("."), variable);
   }
   return { merged, variables };
-}
-
-type Variable = Located & { readonly variable: string; readonly text: string };
-
-/** The variables that have a value; the last of several for one property. */
-function variablesIn(environment: Environment, prefixes: Prefixes): readonly Variable[] {
-  return [...settingsIn()].flatMap((located) =>
-    prefixes
-      .map((prefix) => variableOf(located.path, prefix))
-      .map((variable) => ({ ...located, variable, text: environment[variable]?.trim() ?? "" }))
-      .filter(({ text }) => text !== "")
-      .slice(-1),
-  );
 }
 
 /** A draft in which the settings that name files have absolute paths. @param variables that settings come from */

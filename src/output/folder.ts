@@ -54,7 +54,6 @@ export class Folder {
   readonly #runtime: FolderRuntime;
   #committedAt: number;
   #stream: OpenStream | undefined;
-  #hasFailed = false;
 
   private constructor(
     path: string,
@@ -85,23 +84,27 @@ export class Folder {
     }
   }
 
-  /** Returns when an event is taken, or committed. After a failure, which it throws, it does nothing. */
+  /** Returns when an event is taken, or committed. After a failure, which it throws, it takes no more of the stream. */
   async emit(event: Event): Promise<void> {
-    if (this.#hasFailed) return;
     try {
       await this.#take(event);
     } catch (error) {
-      this.#hasFailed = true;
-      await this.#stream?.files.discard();
-      const failure = writeFailure(this.#stream?.files.folder ?? this.#path, error);
+      const folder = this.#stream?.files.folder ?? this.#path;
+      await this.#discard();
+      const failure = writeFailure(folder, error);
       throw failure instanceof ConfigError ? new OutputError(failure.message, { cause: failure }) : failure;
     }
   }
 
   /** Removes what no state names, and gives the lock back. */
   async release(): Promise<void> {
-    await this.#stream?.files.discard();
+    await this.#discard();
     await this.#file.release();
+  }
+
+  async #discard(): Promise<void> {
+    await this.#stream?.files.discard();
+    this.#stream = undefined;
   }
 
   async #take(event: Event): Promise<void> {
@@ -153,8 +156,7 @@ export class Folder {
       const isWhole = complete && !isConfirmed(stream, state);
       if (isWhole || !isFromStart(name, state)) await this.#commit(stream, state);
     }
-    await files.discard();
-    this.#stream = undefined;
+    await this.#discard();
   }
 
   /** Publishes the rows that a state covers, and saves it. @param state null: the rows are a sample */

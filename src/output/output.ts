@@ -38,8 +38,6 @@ export type OutputOptions = {
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
-  /** How many rows of each stream are enough; undefined: all. */
-  readonly sample?: number | undefined;
 };
 
 type Parts = {
@@ -74,7 +72,7 @@ class Output {
   /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
   static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
     const { format = () => "", flushBeforeAnswer } = options;
-    const stats = new RunStats(runtime.clock, options.sample);
+    const stats = new RunStats(runtime.clock, to.limit);
     const isFree = to.output !== undefined || flushBeforeAnswer === true;
     const display = await openDisplay(stats, runtime, isFree);
     const log = logWriter(options, runtime, mask, display !== undefined);

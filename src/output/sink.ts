@@ -108,7 +108,7 @@ async function openFolder(
   const folder = await Folder.open(path, file, to, runtime);
   return {
     saved: file.saved,
-    place: own,
+    place: to.limit === undefined ? own : null,
     emit: folder.emit.bind(folder),
     check: () => file.check(),
     flush: () => folder.emit({ kind: "end" }),

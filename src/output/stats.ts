@@ -175,7 +175,7 @@ export class RunStats {
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
       rows: streams.reduce((sum, { rows }) => sum + rows, 0),
       ...costBetween(this.#from, now),
-      saved_to: this.#sample === undefined ? savedTo : null,
+      saved_to: savedTo,
       streams,
     };
   }
