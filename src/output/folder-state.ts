@@ -108,9 +108,9 @@ export async function finish(folder: string, file: StateFile, output: FolderStat
  * Finishes the commit that a killed run has begun, and removes all other parts. Returns the largest number that each
  * stream has given. Throws ConfigError, and the system's errors as they are.
  */
-export async function recover(folder: string, file: StateFile): Promise<Map<string, number>> {
+export async function recover(folder: string, file: StateFile): Promise<Record<string, number>> {
   const output = parseFolderState(folder, file.saved.rest["output"]);
-  const numbers = new Map(Object.entries(output.numbers));
+  const numbers = { ...output.numbers };
   // A killed run may have replaced the state without a sync. A power cut would undo that, but not the files that appear here.
   await syncFolder(folder);
   await finish(folder, file, output);
@@ -121,7 +121,7 @@ export async function recover(folder: string, file: StateFile): Promise<Map<stri
     if (parts.length > 0) await syncFolder(join(folder, stream));
     const largest = Math.max(0, ...names.map(numberOf));
     // The state does not know these files. A number that no file has ends the search for known rows.
-    if (largest > (numbers.get(stream) ?? 0)) numbers.set(stream, largest + 1);
+    if (largest > (numbers[stream] ?? 0)) numbers[stream] = largest + 1;
   }
   return numbers;
 }

@@ -1,9 +1,14 @@
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Lines } from "../sync/event.ts";
+import { isDeepStrictEqual } from "node:util";
+import { objectOf } from "../base/json.ts";
+import { canRefresh } from "../catalog/streams.ts";
+import { stateKey } from "../state/envelopes.ts";
+import type { Event, Lines, StreamState } from "../sync/event.ts";
 import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
 import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
+import { unknownRows } from "./known-rows.ts";
 
 /** Rows of one window. `part`: the name of their file. `span`: the days of the window, as names of files have them. */
 type WindowPart = {
@@ -15,16 +20,45 @@ type WindowPart = {
   isCovered: boolean;
 };
 
-/** The rows of one stream, in its folder, that have no visible file yet: parts, each of one window. */
-export class WindowFiles {
+/** The stream that is being read: its rows that have no visible file yet, in parts of one window each, and its state. */
+export class StreamFiles {
+  readonly name: string;
+  /** Its name in the state. */
+  readonly key: string;
   readonly folder: string;
+  /** The state of the last checkpoint of this run. */
+  state: StreamState | undefined;
+  readonly #before: unknown;
   readonly #form: FileForm;
+  /** The rows of a batch that the folder does not have; undefined: no batch was compared yet. */
+  #unknown: ((lines: Lines) => Lines) | undefined;
   #parts: WindowPart[] = [];
   #gathered: string | undefined;
 
-  constructor(folder: string, form: FileForm) {
-    this.folder = folder;
+  /** @param root the folder of all streams */
+  constructor(root: string, { stream, namespace, before }: Extract<Event, { kind: "open" }>, form: FileForm) {
+    this.name = stream;
+    this.key = stateKey(stream, namespace);
+    this.folder = join(root, stream);
+    this.#before = before;
     this.#form = form;
+  }
+
+  /** Whether its state is that of a full refresh that the operator asked for. */
+  get isRefresh(): boolean {
+    return (this.state?.["full_refresh"] ?? null) !== null;
+  }
+
+  /** Whether a run reads all of its rows: its state has no cursor, or is that of a full refresh. */
+  get isFromStart(): boolean {
+    if (this.state === undefined || !canRefresh(this.name)) return false;
+    return this.isRefresh || !("discoveredAt" in this.state);
+  }
+
+  /** Whether its state only confirms a full refresh that an earlier run has delivered. */
+  get isConfirmed(): boolean {
+    const { full_refresh: delivered } = objectOf(this.#before);
+    return this.isRefresh && this.covered === 0 && isDeepStrictEqual(delivered, this.state?.["full_refresh"]);
   }
 
   /** How many bytes of rows are covered and not committed. */
@@ -32,13 +66,19 @@ export class WindowFiles {
     return bytesOf(this.#covered);
   }
 
-  async append(lines: Lines, window: number, span: string | undefined): Promise<void> {
-    if (lines.length === 0) return;
+  /** @param newest the number of the stream's newest file */
+  async append(
+    { lines, window = 0, span, isReread }: Extract<Event, { kind: "records" }>,
+    newest: number,
+  ): Promise<void> {
+    if (isReread === true) this.#unknown ??= await unknownRows(this.folder, this.name, newest);
+    const rows = isReread === true ? (this.#unknown?.(lines) ?? lines) : lines;
+    if (rows.length === 0) return;
     const open = this.#parts.find((one) => !one.isCovered && one.window === window);
     const { file } = open ?? this.#begin(window, span);
     let text = "";
-    for (const line of lines) text += `${line}\n`;
-    await file.append(text, lines.length);
+    for (const line of rows) text += `${line}\n`;
+    await file.append(text, rows.length);
   }
 
   /** A state covers the rows so far of the windows below a number, or of all. */
