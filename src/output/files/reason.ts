@@ -1,17 +1,5 @@
+import { getSystemErrorMap } from "node:util";
 import { ConnectorError, OutputError } from "../../base/errors.ts";
-
-const PLAIN: Readonly<Record<string, string>> = {
-  EACCES: "permission denied",
-  EDQUOT: "the disk quota is used up",
-  EEXIST: "it is there already",
-  EIO: "the disk reports an error",
-  EISDIR: "it is a folder",
-  ENOENT: "there is no such file or folder",
-  ENOSPC: "no space left on device",
-  ENOTDIR: "a part of its path is no folder",
-  EPERM: "operation not permitted",
-  EROFS: "read-only file system",
-};
 
 /** The code of a system error, such as `ENOSPC`; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
@@ -24,7 +12,8 @@ export function reasonOf(error: unknown): string {
   const code = codeOf(error);
   if (code === undefined)
     return error instanceof Error && !(error instanceof SyntaxError) ? error.message : "unknown error";
-  return PLAIN[code] ?? code;
+  const [, words = code] = [...getSystemErrorMap().values()].find(([name]) => name === code) ?? [];
+  return words;
 }
 
 /** An error of writing into a folder, with the file and the system's reason. Returns other errors as they are. */

@@ -151,7 +151,7 @@ describe("a suppress_file", () => {
 
   it("that cannot be read is named", () => {
     expect(() => readSuppression("/nowhere/at/all.txt")).toThrow(
-      'Cannot read the suppress_file "/nowhere/at/all.txt": there is no such file or folder',
+      'Cannot read the suppress_file "/nowhere/at/all.txt": no such file or directory',
     );
     expect(readSuppression(null)).toMatchObject({ entries: 0 });
   });
