@@ -3,13 +3,13 @@ import { type Config, secretsOf } from "../config/config.ts";
 import type { Language } from "../protocol/language.ts";
 import { type LogLevel, log, logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
-import { OutputClosed, Writer, write } from "../protocol/writer.ts";
+import { OutputClosed, Writer } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Usage } from "../service/usage.ts";
 import type { Event } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressText } from "./progress.ts";
-import { type Destination, openSink, type Sink } from "./sink.ts";
+import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
 import { type CurrentStream, RunStats, type RunSummary } from "./stats.ts";
 import {
   checkSummaryPath,
@@ -40,86 +40,77 @@ export type OutputOptions = {
   readonly summary?: string | undefined;
 };
 
-type Parts = {
-  readonly options: OutputOptions;
-  readonly sink: Sink;
-  /** Applied to all text but records. */
-  readonly mask: Mask;
-  readonly log: Writer | undefined;
-  readonly stats: RunStats;
-  readonly display: Display | undefined;
-  readonly runtime: Runtime;
-};
-
 /** How often (ms) a log has the progress of a run. */
 const PROGRESS_EVERY_MS = 30_000;
 
 /** Passes records and state to the sink, logs to stderr, and shows progress there if it is a terminal. */
 class Output {
-  readonly sink: Sink;
-  readonly mask: Mask;
-  readonly #parts: Parts;
+  /** Applied to all text but records. */
+  readonly mask = new Mask();
+  /** Stdout, until another one is open. */
+  sink: Sink;
+  readonly #options: OutputOptions;
+  readonly #runtime: Runtime;
+  readonly #stats: RunStats;
+  readonly #log: Writer | undefined;
   readonly #heartbeat: NodeJS.Timeout;
+  #display: Display | undefined;
 
-  private constructor(parts: Parts) {
-    this.sink = parts.sink;
-    this.mask = parts.mask;
-    this.#parts = parts;
-    const tick = (): void => void this.#inform(progressText(parts.stats)).catch(() => undefined);
+  constructor(options: OutputOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#stats = new RunStats(runtime.clock);
+    this.#log = logWriter(options, runtime, this.mask, () => this.#display !== undefined);
+    this.sink = stdoutSink(options.format, this.mask, { ...runtime, stats: this.#stats });
+    const tick = (): void => void this.#inform(progressText(this.#stats)).catch(() => undefined);
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
   }
 
-  /** Throws ConfigError, and TransientError while another run uses the place that records or state go to. */
-  static async open(to: Destination, options: OutputOptions, mask: Mask, runtime: Runtime): Promise<Output> {
-    const { format = () => "", flushBeforeAnswer } = options;
-    const stats = new RunStats(runtime.clock, to.limit);
+  /**
+   * Opens the place that records and state go to. Throws ConfigError, and TransientError while another run uses it.
+   * @param config its secrets are masked from now on
+   */
+  async open(to: Destination, config?: Config): Promise<this> {
+    const { format, flushBeforeAnswer } = this.#options;
+    if (config !== undefined) this.mask.hide(secretsOf(config));
+    this.#stats.sample = to.limit;
     const isFree = to.output !== undefined || flushBeforeAnswer === true;
-    const display = await openDisplay(stats, runtime, isFree);
-    const log = logWriter(options, runtime, mask, display !== undefined);
-    const notify = (text: string): void => {
-      const event = { kind: "log", level: "info", text } as const;
-      void log?.emit(event);
-      if (to.output === undefined)
-        void write(runtime.stdout, mask.apply(format(event))).catch(() => undefined);
-    };
-    try {
-      const sink = await openSink(to, format, mask, { ...runtime, stats, notify });
-      return new Output({ options, sink, mask, log, stats, display, runtime });
-    } catch (error) {
-      display?.stop();
-      throw error;
-    }
+    this.#display = await openDisplay(this.#stats, this.#runtime, isFree);
+    const notify = (text: string): void => void this.#inform(text);
+    this.sink = await openSink(to, format, this.mask, { ...this.#runtime, stats: this.#stats, notify });
+    return this;
   }
 
   async emit(event: Event): Promise<void> {
-    const { stats, display } = this.#parts;
-    stats.note(event);
+    this.#stats.note(event);
     if (event.kind === "log" && event.endOf !== undefined) return;
-    display?.show();
+    this.#display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
-    if (event.kind === "end") await this.#inform(...stats.takeFinalLines(), this.#endText);
+    if (event.kind === "end") await this.#inform(...this.#stats.takeFinalLines(), this.#endText);
     await this.#pass(event);
-    if (event.kind === "close" && stats.current !== undefined) await this.#report(stats.current);
+    const { current } = this.#stats;
+    if (event.kind === "close" && current !== undefined) await this.#report(current);
   }
 
   /** @param usage of the session with the service */
   measure(usage: () => Usage): void {
-    this.#parts.stats.measure(usage);
+    this.#stats.measure(usage);
   }
 
   /** Returns when all has left, the summary too. */
   async close(): Promise<void> {
     await this.sink.flush();
-    const { log, runtime, options } = this.#parts;
+    const { logLevel, summary: path } = this.#options;
+    const { stderr } = this.#runtime;
     this.#stop();
-    await unlessClosed(log?.close());
+    await unlessClosed(this.#log?.close());
     const summary = this.#summary;
-    const isSilent = options.logLevel === "error" || options.logLevel === "critical";
+    const isSilent = logLevel === "error" || logLevel === "critical";
     const leftover = this.#leftover.map((saved) => `Run ${summary.outcome}: ${saved}\n`);
     const text = [summaryText(summary), ...leftover].join("");
-    if (runtime.stderr.isTTY === true && !isSilent) runtime.stderr.write(this.mask.apply(text));
-    if (options.summary !== undefined) await writeSummary(options.summary, summary, this.mask.apply);
+    if (stderr.isTTY === true && !isSilent) stderr.write(this.mask.apply(text));
+    if (path !== undefined) await writeSummary(path, summary, this.mask.apply);
   }
 
   /** Leaves the terminal as it was and gives the locks back, even if nothing more can be written. */
@@ -130,13 +121,13 @@ class Output {
 
   /** Whether only a person can correct what went wrong, so that another try is of no use. */
   get isForPerson(): boolean {
-    const { failures } = this.#parts.stats;
+    const { failures } = this.#stats;
     return failures.every((error) => error instanceof ConfigError && !(error instanceof OutputError));
   }
 
   /** Saves all that can still be saved. Returns the reason for the end; after a signal it names the place of the state. */
   async settle(error: unknown): Promise<unknown> {
-    const { signal } = this.#parts.runtime;
+    const { signal } = this.#runtime;
     try {
       await this.sink.flush();
     } catch (failure) {
@@ -150,19 +141,22 @@ class Output {
 
   /** Reports a stream that has ended. */
   async #report(stream: CurrentStream): Promise<void> {
-    const { stats, options, runtime } = this.#parts;
-    if (options.metrics === true) for (const point of metricsOf(stream, runtime.pid)) await this.#pass(point);
+    const points = this.#options.metrics === true ? metricsOf(stream, this.#runtime.pid) : [];
+    for (const point of points) await this.#pass(point);
     const [end, ...more] = streamTexts(stream);
-    await this.#inform([`Stream "${stream.stream}": ${end}`, ...stats.takeFinalLines()].join("; "), ...more);
+    await this.#inform(
+      [`Stream "${stream.stream}": ${end}`, ...this.#stats.takeFinalLines()].join("; "),
+      ...more,
+    );
   }
 
   #stop(): void {
     clearInterval(this.#heartbeat);
-    this.#parts.display?.stop();
+    this.#display?.stop();
   }
 
   get #savedText(): string {
-    const { reader, flushBeforeAnswer } = this.#parts.options;
+    const { reader, flushBeforeAnswer } = this.#options;
     if (flushBeforeAnswer === true) return "there is no answer. Run again";
     return savedText(this.#summary, reader !== "person");
   }
@@ -171,7 +165,7 @@ class Output {
   get #leftover(): readonly string[] {
     const { outcome, streams } = this.#summary;
     const isFailure = outcome === "failed" || outcome === "incomplete";
-    const hasState = streams.length > 0 && this.#parts.options.flushBeforeAnswer !== true;
+    const hasState = streams.length > 0 && this.#options.flushBeforeAnswer !== true;
     return isFailure && hasState ? [this.#savedText] : [];
   }
 
@@ -179,17 +173,17 @@ class Output {
   get #endText(): string | undefined {
     const summary = this.#summary;
     if (summary.streams.length === 0) return undefined;
-    const windows = this.#parts.runtime.stderr.isTTY === true ? "" : windowsText(summary);
+    const windows = this.#runtime.stderr.isTTY === true ? "" : windowsText(summary);
     const end = [runText(summary), ...this.#leftover].join("; ");
     return windows === "" ? end : `${end}. Windows: ${windows}`;
   }
 
   get #summary(): RunSummary {
-    return this.#parts.stats.summary(this.#parts.runtime.signal.aborted, this.sink.place);
+    return this.#stats.summary(this.#runtime.signal.aborted, this.sink.place);
   }
 
   async #pass(event: Event): Promise<void> {
-    await unlessClosed(this.#parts.log?.emit(event));
+    await unlessClosed(this.#log?.emit(event));
     await this.sink.emit(event);
   }
 
@@ -206,25 +200,22 @@ export const tapOutput = (logLevel: LogLevel | undefined, format?: Language): Ou
 /**
  * Opens the log on stderr. A person at a terminal sees failures even if the language has its own logs, unless stdout is a
  * terminal too. Progress and summary show the rest.
- * @param isDrawn whether progress is shown
+ * @param isDrawn whether progress is shown by now
  */
 function logWriter(
   options: OutputOptions,
   runtime: Runtime,
   mask: Mask,
-  isDrawn: boolean,
+  isDrawn: () => boolean,
 ): Writer | undefined {
   const { name, logs, logLevel } = options;
   const { stdout, stderr, clock, pid, environment } = runtime;
   const readable = stderr.isTTY === true;
   if (!logs && (!readable || stdout.isTTY === true)) return undefined;
   const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
-  return new Writer(
-    log({ name, pid, now: clock.now, level, readable, waits: readable && !isDrawn ? "warning" : "info" }),
-    stderr,
-    undefined,
-    mask.apply,
-  );
+  const waits = (): LogLevel => (readable && !isDrawn() ? "warning" : "info");
+  const language = log({ name, pid, now: clock.now, level, readable, waits });
+  return new Writer(language, stderr, undefined, mask.apply);
 }
 
 /** A closed log does not end a run. */
@@ -236,8 +227,8 @@ async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
   }
 }
 
-/** Opens the output of a run, at most once. @param config its secrets are masked from now on */
-export type OpenOutput = (to: Destination, config?: Config) => Promise<Output>;
+/** Opens the output of a run, at most once. */
+export type OpenOutput = Output["open"];
 
 /**
  * Does a run's work and reports its end, also after a failure or a signal. A failure before the output is open goes to
@@ -251,30 +242,21 @@ export async function runToEnd(
   work: (open: OpenOutput) => Promise<boolean>,
 ): Promise<number> {
   if (options.summary !== undefined) await checkSummaryPath(options.summary);
-  const { signal } = runtime;
-  const mask = new Mask();
-  let opened: Output | undefined;
-  const open: OpenOutput = async (to, config) => {
-    if (config !== undefined) mask.hide(secretsOf(config));
-    opened = await Output.open(to, options, mask, runtime);
-    return opened;
-  };
+  const output = new Output(options, runtime);
   try {
     let complete = false;
     try {
-      complete = await work(open);
+      complete = await work(output.open.bind(output));
     } catch (error) {
       if (error instanceof OutputClosed) throw error;
-      const output = opened ?? (await open({}));
       await output.emit({ kind: "failed", error: await output.settle(error) });
     }
-    const output = opened ?? (await open({}));
     await output.emit({ kind: "end" });
     await output.close();
-    signal.throwIfAborted();
+    runtime.signal.throwIfAborted();
     if (complete) return 0;
     return options.reader === "person" && output.isForPerson ? 2 : 1;
   } finally {
-    await opened?.release();
+    await output.release();
   }
 }

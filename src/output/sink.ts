@@ -61,7 +61,7 @@ export type SinkRuntime = LockRuntime & {
  */
 export async function openSink(
   asked: Destination,
-  format: Language,
+  format: Language | undefined,
   mask: Mask,
   runtime: SinkRuntime,
 ): Promise<Sink> {
@@ -70,14 +70,25 @@ export async function openSink(
   const given = to.state === undefined ? undefined : parseStateText(await readText("state", to.state));
   if (output !== undefined) return await openFolder(output, to, given, runtime);
   const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
+  return stdoutSink(format, mask, runtime, file, given);
+}
+
+/** @param file takes the state too @param given the state to go on from where there is no file */
+export function stdoutSink(
+  format: Language = () => "",
+  mask: Mask,
+  { stdout, stats }: Pick<SinkRuntime, "stdout" | "stats">,
+  file?: StateFile,
+  given = parseStateText(""),
+): Sink {
   const save = async (event: Event): Promise<void> => {
     if (event.kind !== "checkpoint") return;
     await file?.save(stateKey(event.stream, event.namespace), event.state);
-    runtime.stats.noteSaved(event.stream, event.state);
+    stats.noteSaved(event.stream, event.state);
   };
-  const writer = new Writer(format, runtime.stdout, save, mask.apply);
+  const writer = new Writer(format, stdout, save, mask.apply);
   return {
-    saved: file?.saved ?? given ?? parseStateText(""),
+    saved: file?.saved ?? given,
     place: file?.path ?? null,
     emit: writer.emit.bind(writer),
     check: async () => file?.check(),

@@ -80,13 +80,14 @@ type Counted = {
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
+  /** How many rows of each stream are enough; undefined: all. */
+  sample: number | undefined;
   /** Undefined while records come. */
   waiting: Waiting | undefined;
   /** Why the run or one of its streams did not end well; undefined: rows could not be proven. */
   readonly failures: unknown[] = [];
   readonly #streams: Counted[] = [];
   readonly #clock: Pick<Clock, "now" | "monotonic">;
-  readonly #sample: number | undefined;
   readonly #startedAt: number;
   readonly #from: Mark;
   /** The first error that was not that of one stream. */
@@ -94,10 +95,8 @@ export class RunStats {
   #finalLines: string[] = [];
   #usage: () => Usage = noUsage;
 
-  /** @param sample how many rows of each stream are enough; undefined: all */
-  constructor(clock: Pick<Clock, "now" | "monotonic">, sample?: number) {
+  constructor(clock: Pick<Clock, "now" | "monotonic">) {
     this.#clock = clock;
-    this.#sample = sample;
     this.#startedAt = clock.now();
     this.#from = this.#mark();
   }
@@ -170,7 +169,7 @@ export class RunStats {
       started_at: new Date(this.#startedAt).toISOString(),
       ended_at: new Date(this.#clock.now()).toISOString(),
       outcome: isInterrupted ? "interrupted" : ended,
-      ...(this.#sample !== undefined && { sample: this.#sample }),
+      ...(this.sample !== undefined && { sample: this.sample }),
       error: this.#error,
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
       rows: streams.reduce((sum, { rows }) => sum + rows, 0),

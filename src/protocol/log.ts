@@ -17,7 +17,7 @@ export type LogOptions = {
   /** True: lines for a person at a terminal. False: lines for Meltano. */
   readonly readable: boolean;
   /** The level of messages about waiting, which a person without a progress line sees. */
-  readonly waits?: LogLevel;
+  readonly waits?: () => LogLevel;
 };
 
 export type LogEntry = {
@@ -34,7 +34,7 @@ export type LogEntry = {
 export function log(options: LogOptions): Language {
   const failures: LogEntry[] = [];
   return (event) => {
-    const entry = entryOf(event, options.waits ?? "info");
+    const entry = entryOf(event, options.waits?.() ?? "info");
     if (entry?.level === "error") failures.push({ ...entry, level: "critical" });
     const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
     return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");

@@ -56,7 +56,7 @@ describe("the log", () => {
       ["critical", "b", 'Stream "b"'],
     ];
     expect(said(EVENTS)).toEqual(LINES);
-    const waits = said(EVENTS, { ...OPTIONS, waits: "debug", level: "debug" });
+    const waits = said(EVENTS, { ...OPTIONS, waits: () => "debug", level: "debug" });
     expect(waits).toEqual(
       LINES.map((line, nth) => (nth === 4 || nth === 5 ? ["debug", ...line.slice(1)] : line)),
     );
