@@ -4,7 +4,7 @@ import { schemaUnder } from "../catalog/field-rules.ts";
 import { streamsIn } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
 import { readConfigs } from "../config/config-files.ts";
-import { readJson } from "../output/files/read-file.ts";
+import { readCatalog } from "../output/files/read-file.ts";
 import { type OpenOutput, runToEnd, tapOutput } from "../output/output.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
@@ -31,7 +31,7 @@ async function syncSelected(
   language: { format: Language },
 ): Promise<boolean> {
   const config = (await readConfigs(options.configs, runtime.environment))();
-  const catalog = options.catalog === undefined ? undefined : await readJson("catalog", options.catalog);
+  const catalog = options.catalog === undefined ? undefined : await readCatalog(options.catalog);
   const output = await open(options, config);
   const { saved } = output.sink;
   return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {

@@ -4,7 +4,7 @@ import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
 import type { Event, Notice, Spent, StreamState, WindowRecord } from "../sync/event.ts";
 
-/** What a run or a stream took. */
+/** The cost of a run or a stream. */
 type Cost = {
   readonly seconds: number;
   readonly requests: number;

@@ -33,11 +33,6 @@ export async function readText(what: string, path: string): Promise<string> {
   return text.replace(/^\uFEFF/, "");
 }
 
-/** Reads a JSON file. The error names the line that is no JSON, and never quotes it: a config has secrets. */
-export async function readJson(what: string, path: string): Promise<unknown> {
-  return parseJsonFile(what, path, await readText(what, path));
-}
-
 /**
  * Reads a catalog: a JSON value, or the messages that `discover` printed, a line each, of which the CATALOG counts.
  * Throws ConfigError.
@@ -48,7 +43,7 @@ export async function readCatalog(path: string): Promise<unknown> {
   return parseJsonFile("catalog", path, message ?? text);
 }
 
-/** The value of a file's text. Throws ConfigError. */
+/** The value of a file's text. The error names the place that is no JSON, and never quotes it: a config has secrets. */
 export function parseJsonFile(what: string, path: string, text: string): unknown {
   try {
     return JSON.parse(text);

@@ -2,7 +2,7 @@ import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { beforeEach, describe, expect, it } from "vitest";
-import { readCatalog, readJson, readText } from "../../../src/output/files/read-file.ts";
+import { parseJsonFile, readCatalog, readText } from "../../../src/output/files/read-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 let folder: string;
@@ -48,7 +48,7 @@ it("readText() says of UTF-16, which PowerShell writes, what to save it as", asy
   );
 });
 
-describe("readJson() of what is no JSON", () => {
+describe("parseJsonFile() of what is no JSON", () => {
   it.each([
     ["{", 1, 2],
     ['{"a":1,}', 1, 8],
@@ -56,10 +56,9 @@ describe("readJson() of what is no JSON", () => {
     ['"a\nb"', 1, 3],
     ["\n\n  # no", 3, 3],
     ['{"a":1 "b":2}', 1, 8],
-  ])("names the place in %j and quotes nothing: line %i, column %i", async (text, line, column) => {
-    await writeFile(path, text);
-    await expect(readJson("config", path)).rejects.toThrow(
-      `Cannot use the config file "${path}": it is not JSON, see line ${line}, column ${column}`,
+  ])("names the place in %j and quotes nothing: line %i, column %i", (text, line, column) => {
+    expect(() => parseJsonFile("config", "c.json", text)).toThrow(
+      `Cannot use the config file "c.json": it is not JSON, see line ${line}, column ${column}`,
     );
   });
 });
