@@ -100,7 +100,7 @@ class Output {
 
   /** Returns when all has left, the summary too. */
   async close(): Promise<void> {
-    await this.sink.flush();
+    await this.sink.close();
     const { logLevel, summary: path } = this.#options;
     const { stderr } = this.#runtime;
     this.#stop();
@@ -129,9 +129,8 @@ class Output {
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#runtime;
     try {
-      await this.sink.flush();
+      await this.sink.settle();
     } catch (failure) {
-      if (failure instanceof OutputClosed) throw failure;
       return failure;
     }
     if (!signal.aborted) return error;

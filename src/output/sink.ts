@@ -23,8 +23,10 @@ export type Sink = {
   emit(event: Event): Promise<void>;
   /** Throws TransientError if another run has taken over the state that this one saves. */
   check(): Promise<void>;
-  /** Returns when all that can leave has left, and is saved as far as it can be. */
-  flush(): Promise<void>;
+  /** Saves what can still be saved of a run that cannot go on. Waits for no reader. */
+  settle(): Promise<void>;
+  /** Returns when all has left. */
+  close(): Promise<void>;
   /** Gives the locks back, even if nothing more can be written. */
   release(): Promise<void>;
 };
@@ -92,7 +94,8 @@ export function stdoutSink(
     place: file?.path ?? null,
     emit: writer.emit.bind(writer),
     check: async () => file?.check(),
-    flush: writer.close.bind(writer),
+    settle: nothing,
+    close: writer.close.bind(writer),
     release: async () => file?.release(),
   };
 }
@@ -122,7 +125,10 @@ async function openFolder(
     place: to.limit === undefined ? own : null,
     emit: folder.emit.bind(folder),
     check: () => file.check(),
-    flush: () => folder.emit({ kind: "end" }),
+    settle: () => folder.emit({ kind: "end" }),
+    close: nothing,
     release: folder.release.bind(folder),
   };
 }
+
+const nothing = async (): Promise<void> => {};
