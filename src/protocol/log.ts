@@ -32,12 +32,12 @@ export type LogEntry = {
  * platforms that show only that one.
  */
 export function log(options: LogOptions): Language {
-  const failures: LogEntry[] = [];
+  let failure: LogEntry | undefined;
   return (event) => {
     const entry = entryOf(event, options.waits?.() ?? "info");
-    if (entry?.level === "error") failures.push({ ...entry, level: "critical" });
-    const last = event.kind === "end" && !options.readable ? failures.slice(0, 1) : [];
-    return [...(entry === undefined ? [] : [entry]), ...last].map((said) => logLine(said, options)).join("");
+    if (entry?.level === "error") failure ??= { ...entry, level: "critical" };
+    const last = event.kind === "end" && !options.readable ? failure : undefined;
+    return [entry, last].map((said) => (said === undefined ? "" : logLine(said, options))).join("");
   };
 }
 
