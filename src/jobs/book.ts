@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
+import type { JobStreamSpec } from "../catalog/streams.ts";
 import { type Account, type Charged, roomFor } from "./caps.ts";
 import { isInFlight, probesLeft, reasonToBuy } from "./due.ts";
 import { digestOf, type Salt } from "./identity.ts";
@@ -45,15 +46,28 @@ export type InputCursor = {
   readonly through: Day;
 };
 
+/** A job stream of the settings that this run uses. */
+export type RememberedStream = JobStreamSpec & {
+  readonly isSelected: boolean;
+  /** Whether everything is to be delivered again, and the generation that the platform fills then. */
+  readonly isRefresh: boolean;
+  readonly generation: number | null;
+};
+
 export type BookOptions = {
   /** Turns items into the keys of the book. */
   readonly salt: Salt;
   /** The platform's name for this sync, which several runs may try. */
   readonly syncId: string;
   readonly runId: string;
-  /** The selected streams of the setting. */
-  readonly streams?: readonly string[];
+  /** The streams of the setting. */
+  readonly streams: readonly BookStream[];
 };
+
+type BookStream = Pick<RememberedStream, "name" | "isSelected" | "isRefresh" | "generation">;
+
+/** `days`: by item, the day of the newest answer that was delivered. `cursor` is the newest moment of the records. */
+type Deliveries = BookStream & { readonly cursor: string | null; readonly days: Map<string, Day> };
 
 /** The state of one stream: its part of the book, and where it got to. */
 export type SavedJobs = Required<Changes> & {
@@ -68,13 +82,13 @@ export type SavedJobs = Required<Changes> & {
 };
 
 /**
- * The purchases of one setting: one entry for each item, under its digest. Only this class changes an item's step. Each
- * change returns what the receipts must have on the disk before the run goes on.
+ * The purchases of one setting: one entry for each item, under its digest. Only this class changes an item's step. It
+ * knows what changed since the receipts were written.
  */
 export class Book {
   readonly inputs = new Map<string, InputCursor>();
-  /** The states that the streams of this run begin with. */
-  readonly saved = new Map<string, SavedJobs>();
+  /** Whether a stream has a state. */
+  hasState = false;
   readonly salt: Salt;
   readonly #options: BookOptions;
   readonly #items = new Map<string, Item>();
@@ -84,15 +98,23 @@ export class Book {
   readonly #named = new Set<string>();
   /** Those, and the items in the states of this connection. Receipts may know items of other connections. */
   readonly #own = new Set<string>();
-  /** By stream and item, the day of the newest answer that was delivered. */
-  readonly #delivered = new Map<string, Map<string, Day>>();
+  readonly #streams: Map<string, Deliveries>;
   readonly #spent = new Map<string, Spending>();
   #prices: readonly Price[] = [];
+  /** What the receipts lack. */
+  readonly #changed = {
+    items: new Map<string, Item>(),
+    spent: new Map<string, Spending>(),
+    prices: new Set<Price>(),
+  };
   #submitted = 0;
 
   constructor(options: BookOptions) {
     this.salt = options.salt;
     this.#options = options;
+    this.#streams = new Map(
+      options.streams.map((one) => [one.name, { ...one, cursor: null, days: new Map() }]),
+    );
   }
 
   /** How many items are known. */
@@ -133,33 +155,35 @@ export class Book {
 
   // Texts.
 
-  /** Joins what a text says. Returns what the book did not know before. */
-  add({ items = [], answered = [], spent = [], prices = [] }: Changes): Changes {
-    const known = this.#money();
-    const all = [...items, ...answered.flatMap(unpacked)];
-    const changed = all.filter(([key, item]) => {
-      const before = this.get(key);
-      const joined = trimmed(joinItems(before, item));
-      this.#put(key, joined);
-      return !isDeepStrictEqual(joined, before);
-    });
-    for (const counter of spent) this.#joinSpending(counter);
-    for (const price of prices) this.#prices = addPrice(this.#prices, price);
-    const money = this.#money();
-    return { items: changed, ...(!isDeepStrictEqual(money, known) && money) };
+  /** Joins what a text says. */
+  add({ items = [], answered = [], spent = [], prices = [] }: Changes): void {
+    for (const [key, item] of [...items, ...answered.flatMap(unpacked)])
+      this.#put(key, joinItems(this.get(key), item));
+    for (const counter of spent) this.#count(counter);
+    for (const price of prices) this.#learn(price);
   }
 
-  /** Joins the state of a stream. Returns what the book did not know before. @param counts whether its deliveries do */
-  addState(stream: string, saved: SavedJobs, counts: boolean): Changes {
+  /** Joins the state of a stream. Its deliveries count for its generation only. */
+  addState(stream: string, saved: SavedJobs): void {
     const { items, delivered, inputs } = saved;
     const answered = [...saved.answered, ...delivered];
-    const changes = this.add({ ...saved, answered });
+    this.add({ ...saved, answered });
     for (const [key] of [...items, ...answered.flatMap(unpacked)]) this.#own.add(key);
-    for (const [key, { day }] of counts ? delivered.flatMap(unpacked) : [])
-      this.#deliveredTo(stream).set(key, day as Day);
     for (const input of inputs)
       if (input.through > (this.inputs.get(input.from)?.through ?? "")) this.inputs.set(input.from, input);
-    this.saved.set(stream, saved);
+    const known = this.#deliveriesTo(stream);
+    const counts = known.generation === null ? !known.isRefresh : saved.generation === known.generation;
+    for (const [key, { day }] of counts ? delivered.flatMap(unpacked) : []) known.days.set(key, day as Day);
+    const generation = known.generation ?? saved.generation;
+    this.#streams.set(stream, { ...known, cursor: saved.cursor, generation });
+    this.hasState = true;
+  }
+
+  /** What changed since this was asked last. */
+  takeChanges(): Changes {
+    const { items, spent, prices } = this.#changed;
+    const changes = { items: [...items], spent: [...spent.values()], prices: [...prices] };
+    for (const changed of [items, spent, prices]) changed.clear();
     return changes;
   }
 
@@ -175,15 +199,15 @@ export class Book {
   }
 
   /** All that the state of a stream says about the items of this connection. */
-  toState(stream: string, about: Pick<SavedJobs, "cursor" | "generation">, now: number): SavedJobs {
+  toState(stream: string, now: number): SavedJobs {
     const items: KeyedItem[] = [];
     const answered: [Day | "", string][] = [];
     const delivered: typeof answered = [];
     let handles = 0;
     for (const key of this.#own) {
       const { day, handle, subs } = this.get(key);
-      const isLacking = [stream, ...(this.#options.streams ?? [])].some((one) =>
-        this.hasUndelivered(one, key),
+      const isLacking = this.#options.streams.some(
+        ({ name, isSelected }) => isSelected && this.hasUndelivered(name, key),
       );
       const kept = isLacking && handle !== null && handle.job !== null && handles < MAX_HANDLES;
       if (kept) handles += 1;
@@ -194,7 +218,8 @@ export class Book {
     }
     const lists = { items, answered: packed(answered), delivered: packed(delivered) };
     const inputs = [...this.inputs.values()];
-    return { ...about, salt: this.salt.id, ...lists, ...this.#money(dayOf(now)), inputs };
+    const { cursor, generation } = this.#deliveriesTo(stream);
+    return { cursor, generation, salt: this.salt.id, ...lists, ...this.#money(dayOf(now)), inputs };
   }
 
   // Events.
@@ -210,45 +235,45 @@ export class Book {
   }
 
   /** A submission is about to leave. Its moment is later than any that is known of the item. */
-  intend(key: string, now: number): { readonly id: string; readonly at: number; readonly changes: Changes } {
+  intend(key: string, now: number): { readonly id: string; readonly at: number } {
     const { syncId, runId } = this.#options;
     const item = this.get(key);
     const at = Math.max(now, ...submissionsOf(item).map((sub) => sub.at + 1));
     const id = `${runId}.${this.#submitted++}`;
     const sub = newSubmission(id, at, this.#dayToCharge(dayOf(at)), syncId);
-    const changes = this.#replace(key, { ...item, subs: { ...item.subs, [id]: sub } });
-    return { id, at, changes: { ...changes, ...this.#charge(sub, [1, 0, 0]) } };
+    this.#put(key, { ...item, subs: { ...item.subs, [id]: sub } });
+    this.#charge(sub, [1, 0, 0]);
+    return { id, at };
   }
 
   /** Says what became of a submission that was taken, or what asking for its result found. */
-  change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "day" | "sync">>): Changes {
+  change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "day" | "sync">>): void {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return {};
-    return this.#replace(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
+    if (sub !== undefined) this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
   }
 
   /** A submission did not leave, or the service did not take it. `code`: what the service refused about its form. */
-  notTaken(key: string, id: string, step: "void" | "refused", code: string | null): Changes {
+  notTaken(key: string, id: string, step: "void" | "refused", code: string | null): void {
     const sub = this.get(key).subs[id];
-    const changes = this.change(key, id, { step, code });
-    return sub?.step === "unknown" ? { ...changes, ...this.#charge(sub, [0, 1, 0]) } : changes;
+    this.change(key, id, { step, code });
+    if (sub?.step === "unknown") this.#charge(sub, [0, 1, 0]);
   }
 
-  /** Charges an answer that cannot be used, once, however often it is asked for. */
-  chargeUnusable(key: string, id: string, now: number, cost: number): Changes & { readonly credits: number } {
+  /** Charges an answer that cannot be used, once, however often it is asked for. Returns the credits. */
+  chargeUnusable(key: string, id: string, now: number, cost: number): number {
     const sub = this.get(key).subs[id];
-    const credits = sub === undefined ? 0 : Math.max(0, cost - sub.charged);
-    if (sub === undefined || credits === 0) return { credits: 0 };
-    const changes = this.change(key, id, { charged: cost });
-    return { ...changes, ...this.#charge(sub, [0, 0, credits], [[now, cost]]), credits };
+    if (sub === undefined || cost <= sub.charged) return 0;
+    this.change(key, id, { charged: cost });
+    this.#charge(sub, [0, 0, cost - sub.charged], [now, cost]);
+    return cost - sub.charged;
   }
 
   /** The answer came. Lost submissions that it covers count with the price that is known. */
-  answered(key: string, id: string, now: number, cost: number, sealed: string | null): Changes {
+  answered(key: string, id: string, now: number, cost: number, sealed: string | null): void {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return {};
+    if (sub === undefined) return;
     const day = dayOf(sub.at);
     const handle: Handle = { id, at: sub.at, job: sub.job, sealed, sure: true, cost };
     const joined = joinItems(item, { ...UNBOUGHT, day, handle });
@@ -256,14 +281,15 @@ export class Book {
       (one) => isUncharged(one) && one.id !== id && joined.subs[one.id] === undefined,
     );
     const credits = Math.max(0, cost - sub.charged) + lost.length * (this.#price ?? UNKNOWN_PRICE);
-    return { ...this.#replace(key, joined), ...this.#charge(sub, [0, 0, credits], [[now, cost]]) };
+    this.#put(key, joined);
+    this.#charge(sub, [0, 0, credits], [now, cost]);
   }
 
   // Deliveries. Each stream has its own.
 
   /** Whether the newest answer of an item was not delivered to a stream. */
   hasUndelivered(stream: string, key: string): boolean {
-    return this.get(key).day > (this.#deliveredTo(stream).get(key) ?? "");
+    return this.get(key).day > (this.#deliveriesTo(stream).days.get(key) ?? "");
   }
 
   /** Whether a stream lacks the newest answer of an item, and can get it without a purchase. */
@@ -273,12 +299,18 @@ export class Book {
 
   /** Whether any answer of an item was delivered to a stream. */
   hasDelivered(stream: string, key: string): boolean {
-    return this.#deliveredTo(stream).has(key);
+    return this.#deliveriesTo(stream).days.has(key);
   }
 
   deliver(stream: string, key: string): void {
     const { day } = this.get(key);
-    if (day !== "") this.#deliveredTo(stream).set(key, day);
+    if (day !== "") this.#deliveriesTo(stream).days.set(key, day);
+  }
+
+  /** Records up to a moment were delivered. */
+  moveCursor(stream: string, cursor: string | null): void {
+    const known = this.#deliveriesTo(stream);
+    if (cursor !== null && cursor > (known.cursor ?? "")) this.#streams.set(stream, { ...known, cursor });
   }
 
   /**
@@ -363,48 +395,48 @@ export class Book {
   }
 
   /** The larger of each counter. */
-  #joinSpending(counter: Spending): void {
+  #count(counter: Spending): void {
     const key = spendingKey(...counter);
-    const known = this.#spent.get(key) ?? counter;
-    const larger = counter.map((part, nth) => (part > (known[nth] ?? 0) ? part : known[nth]));
-    this.#spent.set(key, larger as readonly unknown[] as Spending);
+    const known = this.#spent.get(key);
+    const larger = counter.map((part, nth) => (part > (known?.[nth] ?? 0) ? part : (known?.[nth] ?? part)));
+    if (isDeepStrictEqual(larger, known)) return;
+    for (const all of [this.#spent, this.#changed.spent])
+      all.set(key, larger as readonly unknown[] as Spending);
   }
 
   #charge(
     { sync, day }: Submission,
     [submitted, back, credits]: readonly [submitted: number, back: number, credits: number],
-    prices: readonly Price[] = [],
-  ): Changes {
+    price?: Price,
+  ): void {
     const { runId } = this.#options;
-    const before = this.#spent.get(spendingKey(day, sync, runId)) ?? [day, sync, runId, 0, 0, 0];
-    const after: Spending = [
-      ...([day, sync, runId] as const),
-      ...([before[3] + submitted, before[4] + back, before[5] + credits] as const),
-    ];
-    this.#joinSpending(after);
-    for (const price of prices) this.#prices = addPrice(this.#prices, price);
-    return { spent: [after], prices };
+    const known = this.#spent.get(spendingKey(day, sync, runId)) ?? [day, sync, runId, 0, 0, 0];
+    this.#count([day, sync, runId, known[3] + submitted, known[4] + back, known[5] + credits]);
+    if (price !== undefined) this.#learn(price);
+  }
+
+  #learn(price: Price): void {
+    const prices = addPrice(this.#prices, price);
+    if (isDeepStrictEqual(prices, this.#prices)) return;
+    this.#prices = prices;
+    this.#changed.prices.add(price);
   }
 
   // Entries.
 
-  #deliveredTo(stream: string): Map<string, Day> {
-    const known = this.#delivered.get(stream) ?? new Map<string, Day>();
-    this.#delivered.set(stream, known);
+  #deliveriesTo(stream: string): Deliveries {
+    const known = this.#streams.get(stream);
+    if (known === undefined)
+      throw new Error(`Cannot find the stream "${stream}": the book was opened without it`);
     return known;
   }
 
   #put(key: string, item: Item): void {
-    this.#items.set(key, item);
-    if (item.subs === UNBOUGHT.subs || Object.keys(item.subs).length === 0) this.#busy.delete(key);
-    else this.#busy.add(key);
-  }
-
-  #replace(key: string, item: Item): Changes {
     const kept = trimmed(item);
-    this.#put(key, kept);
-    this.#own.add(key);
-    return { items: [[key, kept]] };
+    if (!isDeepStrictEqual(kept, this.get(key))) this.#changed.items.set(key, kept);
+    this.#items.set(key, kept);
+    if (Object.keys(kept.subs).length === 0) this.#busy.delete(key);
+    else this.#busy.add(key);
   }
 }
 

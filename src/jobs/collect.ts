@@ -143,9 +143,9 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
     if (collecting.silentInARow >= SILENT_IN_A_ROW) collecting.ended ??= error;
     return;
   }
-  const { credits, ...charge } = book.chargeUnusable(job.key, job.id, client.now(), cost);
+  const credits = book.chargeUnusable(job.key, job.id, client.now(), cost);
   spent.credits += credits;
-  if (credits > 0) await run.recordOutcome(charge);
+  if (credits > 0) await run.save();
   job.uselessReplies = (job.uselessReplies ?? 0) + 1;
   collecting.uselessReplies += 1;
   if (collecting.uselessReplies >= MAX_USELESS && collecting.proper.size === 0) collecting.ended ??= error;
@@ -172,12 +172,13 @@ export async function* deliver(
   if (isFirst) {
     spent.credits += Math.max(0, answer.cost - sub.charged);
     if (submitting.own.has(id) && OUT_OF_CREDITS.has(answer.code ?? "")) failures.outOfCredits();
-    if (failure === undefined)
-      await run.recordOutcome(book.answered(key, id, client.now(), answer.cost, null));
+    if (failure === undefined) book.answered(key, id, client.now(), answer.cost, null);
+    await run.save();
   }
   yield* recordsOf(stream, toLines(type.records(stream, answer, job, hasEarlier)), client.now());
   collecting.answered += 1;
-  run.advance(answer.cursor);
+  book.moveCursor(stream, answer.cursor);
+  run.hasChanged = true;
   // The next run learns a failure from the state, or asks again: it costs nothing.
   if (failure === undefined) book.deliver(stream, key);
   else book.change(key, id, { step: failure, ended: client.now(), code: answer.code });
@@ -194,12 +195,12 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | 
 export async function postpone(run: JobRun): Promise<void> {
   const { book, client } = run.context;
   const { jobs, proper } = run.collecting;
-  const moved = [...jobs.values()].flatMap(({ key, id, lastProblem }) => {
+  for (const { key, id, lastProblem } of jobs.values()) {
     const sub = book.get(key).subs[id];
-    if (sub === undefined || lastProblem === undefined || proper.size === Number(proper.has(id))) return [];
-    return [book.change(key, id, { due: laterAt(sub, client.now()) })];
-  });
-  await run.recordOutcome(...moved);
+    if (sub === undefined || lastProblem === undefined || proper.size === Number(proper.has(id))) continue;
+    book.change(key, id, { due: laterAt(sub, client.now()) });
+  }
+  await run.save();
 }
 
 /** Why the stream fails; undefined if jobs without a result are the jobs' own fault. */

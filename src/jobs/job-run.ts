@@ -9,6 +9,7 @@ import { SubmitFailures } from "./failures.ts";
 import type { Candidate, Inputs } from "./inputs.ts";
 import type { JobType, Problem } from "./job-type.ts";
 import type { Memory } from "./memory.ts";
+import { toJobState } from "./state.ts";
 
 /** States after changes are at least this far apart (ms), because a state may be large. */
 const STATE_MS = 5_000;
@@ -19,8 +20,6 @@ const SIGN_OF_LIFE_MS = 180_000;
 export type JobContext = {
   readonly type: JobType;
   readonly spec: JobStreamSpec;
-  /** The newest moment of the records delivered so far. */
-  readonly cursor: string | null;
   /** Whether everything is delivered again and nothing is bought, because the platform replaces its rows. */
   readonly isRefresh: boolean;
   /** Whether another stream of the setting has submitted in this run: this one neither submits nor waits. */
@@ -34,7 +33,7 @@ export type JobContext = {
   /** The purchases of the setting's items. */
   readonly book: Book;
   readonly inputs: Inputs;
-  readonly memory: Pick<Memory, "hasReceipts" | "blocked" | "write" | "state">;
+  readonly memory: Pick<Memory, "hasReceipts" | "blocked" | "save">;
   readonly client: Client;
   /** Resolves when the service's clock is known. */
   ready(): Promise<void>;
@@ -92,14 +91,12 @@ export class JobRun {
   /** How long (ms) was waited for answers. */
   waited = 0;
   lastProgress: number;
-  #cursor: string | null;
   /** Whether the last state lacks a change. */
-  #hasChanged = false;
+  hasChanged = false;
   #stateAt: number;
 
   constructor(context: JobContext) {
     this.context = context;
-    this.#cursor = context.cursor;
     this.lastProgress = context.clock.monotonic();
     this.#stateAt = this.lastProgress;
   }
@@ -133,25 +130,17 @@ export class JobRun {
     this.collecting.ended ??= this.failures.failure;
   }
 
-  /** Writes to the receipts what became of submissions. A failure ends the submissions: a file with a hole proves nothing. */
-  async recordOutcome(...changes: Parameters<Memory["write"]>[1]): Promise<void> {
+  /** Writes to the receipts what changed. A failure ends the submissions: a file with a hole proves nothing. */
+  async save(): Promise<void> {
     const { memory, type } = this.context;
-    await memory.write(type.setting, changes).catch((error: unknown) => this.failures.end(error));
-  }
-
-  // States.
-
-  /** A submission has changed, and records up to this moment were delivered. */
-  advance(cursor: string | null = null): void {
-    this.#hasChanged = true;
-    if (cursor !== null && (this.#cursor === null || cursor > this.#cursor)) this.#cursor = cursor;
+    await memory.save(type.setting).catch((error: unknown) => this.failures.end(error));
   }
 
   /** The state as it is now. @param announces whether only this state remembers what is about to leave */
   *checkpoint(announces = false): Generator<Event> {
-    const { memory, spec, client, clock } = this.context;
-    const state = memory.state(spec, this.#cursor, client.now());
-    this.#hasChanged = false;
+    const { book, spec, client, clock } = this.context;
+    const state = toJobState(spec, book.toState(spec.name, client.now()));
+    this.hasChanged = false;
     const spent = { ...this.spent };
     yield { kind: "checkpoint", stream: this.stream, state, spent, ...(announces && { announces }) };
     this.#stateAt = clock.monotonic();
@@ -159,7 +148,7 @@ export class JobRun {
 
   /** The state, if the last one is long enough ago. */
   *stateIfDue(): Generator<Event> {
-    const pause = this.#hasChanged ? STATE_MS : SIGN_OF_LIFE_MS;
+    const pause = this.hasChanged ? STATE_MS : SIGN_OF_LIFE_MS;
     if (this.context.clock.monotonic() - this.#stateAt >= pause) yield* this.checkpoint();
   }
 }

@@ -97,9 +97,9 @@ export async function openJobs(
       const { isRefresh } = order;
       const book = memory.of(setting);
       const maxSubmissions = memory.maxSubmissions(setting);
-      const hasHistory = book.saved.size > 0 || book.size > 0;
+      const hasHistory = book.hasState || book.size > 0;
       // Without a state only rows tell which items of the receipts this connection wants.
-      const scanAllInputs = isRefresh || (hasHistory && book.saved.size === 0);
+      const scanAllInputs = isRefresh || (hasHistory && !book.hasState);
       const isSecond = started.has(setting) && !isRefresh;
       if (!isRefresh) started.add(setting);
       const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
@@ -116,16 +116,7 @@ export async function openJobs(
       });
       return readJobs({
         ...{ spec, type, isRefresh, isSecond, hasHistory, scanAllInputs, maxSubmissions },
-        ...{
-          book,
-          inputs,
-          memory,
-          client,
-          clock,
-          endsAt,
-          signal,
-          cursor: book.saved.get(name)?.cursor ?? null,
-        },
+        ...{ book, inputs, memory, client, clock, endsAt, signal },
         ready: async () => {
           if (!client.knowsTime) await probeJobs(spec, services);
         },

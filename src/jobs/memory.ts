@@ -2,28 +2,18 @@ import { randomBytes } from "node:crypto";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { JOB_SETTINGS, type JobSetting, type JobStreamSpec } from "../catalog/streams.ts";
+import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { LockRuntime } from "../output/files/lock.ts";
 import { codeOf } from "../output/files/reason.ts";
-import type { StreamState } from "../sync/event.ts";
-import { Book, type SavedJobs } from "./book.ts";
+import { Book, type RememberedStream, type SavedJobs } from "./book.ts";
 import { receiptsPathOf, saltOf } from "./identity.ts";
-import type { Changes } from "./join.ts";
 import { type Line, otherSalt, Receipts } from "./receipts.ts";
-import { parseJobState, toJobState } from "./state.ts";
+import { parseJobState } from "./state.ts";
 
 /** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
 const MAX_WITHOUT_MEMORY = 10;
-
-/** A job stream of the settings that this run uses. */
-export type RememberedStream = JobStreamSpec & {
-  readonly isSelected: boolean;
-  /** Whether everything is to be delivered again, and the generation that the platform fills then. */
-  readonly isRefresh: boolean;
-  readonly generation: number | null;
-};
 
 export type MemoryOptions = {
   readonly config: Config;
@@ -57,9 +47,9 @@ export class Memory {
     this.#isForgetful = config.receiptsFile === "";
     this.#books = new Map(
       JOB_SETTINGS.map((setting) => {
-        const selected = streams.filter((one) => one.setting === setting && one.isSelected);
-        const [salt, names] = [saltOf(setting, config), selected.map(({ name }) => name)];
-        return [setting, new Book({ salt, syncId: syncId ?? runId, runId, streams: names })];
+        const own = streams.filter((one) => one.setting === setting);
+        const salt = saltOf(setting, config);
+        return [setting, new Book({ salt, syncId: syncId ?? runId, runId, streams: own })];
       }),
     );
   }
@@ -74,10 +64,10 @@ export class Memory {
     if (options.streams.length > 0) await memory.#openReceipts();
     try {
       await memory.#readReceipts();
-      const missing = memory.#readStates();
+      memory.#readStates();
       if (options.lock === undefined) return memory;
       await memory.#refuseOtherKey();
-      if (memory.blocked === undefined) await memory.#receipts?.begin(() => memory.#lines(), missing);
+      if (memory.blocked === undefined) await memory.#receipts?.begin(memory.#lines(), memory.#changes());
       return memory;
     } catch (error) {
       await memory.close();
@@ -104,21 +94,13 @@ export class Memory {
 
   /** The most that this run may submit of a setting. */
   maxSubmissions(setting: JobSetting): number {
-    const isForgotten = this.#isForgetful && this.of(setting).saved.size === 0;
+    const isForgotten = this.#isForgetful && !this.of(setting).hasState;
     return isForgotten ? MAX_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
   }
 
-  /** The state of a stream as it is now. @param now epoch ms by the service's clock */
-  state(spec: JobStreamSpec, cursor: string | null, now: number): StreamState {
-    const { name, setting } = spec;
-    const book = this.of(setting);
-    const stream = this.#options.streams.find((one) => one.name === name);
-    const generation = stream?.generation ?? book.saved.get(name)?.generation ?? null;
-    return toJobState(spec, book.toState(name, { cursor, generation }, now));
-  }
-
-  /** Writes to the receipts, if there are any that can be read. Returns when that is on the disk. */
-  async write(setting: JobSetting, changes: readonly Changes[]): Promise<void> {
+  /** Writes what changed to the receipts, if there are any that can be read. Returns when that is on the disk. */
+  async save(setting: JobSetting): Promise<void> {
+    const changes = this.of(setting).takeChanges();
     if (this.blocked === undefined) await this.#receipts?.write(setting, changes);
   }
 
@@ -161,27 +143,28 @@ export class Memory {
       if (!(error instanceof ConfigError)) throw error;
       this.blocked ??= error;
     }
+    // The receipts know them.
+    for (const book of this.#books.values()) book.takeChanges();
   }
 
-  /** Joins the states. Returns what the receipts do not say. Deliveries count for their stream and generation only. */
-  #readStates(): readonly Line[] {
-    const { streams, states } = this.#options;
-    const missing: Line[] = [];
-    for (const stream of streams) {
-      const { name, setting, generation, isRefresh } = stream;
+  #readStates(): void {
+    for (const stream of this.#options.streams) {
+      const { name, setting } = stream;
       const book = this.#books.get(setting);
       try {
-        const saved = parseJobState(stream, states.get(name));
+        const saved = parseJobState(stream, this.#options.states.get(name));
         if (saved === null || book === undefined) continue;
         if (saved.salt !== book.salt.id && hasItems(saved)) throw otherSalt(`The state of "${name}"`);
-        const counts = generation === null ? !isRefresh : saved.generation === generation;
-        missing.push([setting, book.addState(name, saved, counts)]);
+        book.addState(name, saved);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
         this.#unusable.set(setting, error);
       }
     }
-    return missing;
+  }
+
+  #changes(): readonly Line[] {
+    return [...this.#books].map(([setting, book]) => [setting, book.takeChanges()]);
   }
 
   *#lines(): Generator<Line> {

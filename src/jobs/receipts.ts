@@ -107,7 +107,7 @@ export class Receipts {
    * Replaces the file by all that is known. A file that cannot be replaced, because it is mounted alone, gets the rest.
    * @param missing what the file does not say
    */
-  async begin(known: () => Iterable<Line>, missing: readonly Line[]): Promise<void> {
+  async begin(known: Iterable<Line>, missing: Iterable<Line>): Promise<void> {
     const left = (text: string): string => {
       const bytes = Buffer.from(text);
       this.#size += bytes.length;
@@ -116,7 +116,7 @@ export class Receipts {
     };
     const all = async function* (header: string): AsyncGenerator<string> {
       yield left(header);
-      for (const text of textsOf(known())) yield left(text);
+      for (const text of textsOf(known)) yield left(text);
     };
     await attempt(this.path, async () => {
       try {
@@ -141,8 +141,8 @@ export class Receipts {
   }
 
   /** Writes changes. Returns when they are on the disk. A write that failed ends all: a file with a hole proves nothing. */
-  write(setting: JobSetting, all: readonly Changes[]): Promise<void> {
-    const text = Buffer.from([...textsOf(all.map((changes) => [setting, changes] as const))].join(""));
+  write(setting: JobSetting, changes: Changes): Promise<void> {
+    const text = Buffer.from([...textsOf([[setting, changes]])].join(""));
     if (text.length === 0) return this.#writing;
     this.#writing = this.#writing.then(() =>
       attempt(this.path, async () => {

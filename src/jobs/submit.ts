@@ -7,7 +7,6 @@ import { seal } from "./email-jobs.ts";
 import { type Candidate, MAX_WAITING } from "./inputs.ts";
 import type { JobRun } from "./job-run.ts";
 import type { SubmitReply } from "./job-type.ts";
-import type { Changes } from "./join.ts";
 import { submitOnce } from "./requests.ts";
 
 /** How many submissions may be under way at once, once the service has taken one. */
@@ -58,7 +57,8 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   } catch (error) {
     run.failures.end(error);
   } finally {
-    for (const pending of batch.reverse()) await withdraw(run, pending);
+    for (const pending of batch) withdraw(run, pending);
+    await run.save();
   }
   const taken = (await Promise.all(replies)).filter((one) => one !== undefined);
   // A kill must not lose the id of a job that only the state remembers.
@@ -66,7 +66,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   for (const { key, id, reply } of taken) {
     if (reply.kind === "answered") yield* deliver(run, { key, id, job: null }, reply.answer);
   }
-  run.advance();
+  run.hasChanged = true;
   if (announces) yield* run.checkpoint(true);
   return true;
 }
@@ -75,6 +75,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
 async function takeSlots(run: JobRun, count: number): Promise<number> {
   const { client, clock } = run.context;
   try {
+    if (run.failures.retries > 0) await client.backOff(run.failures.retries);
     for (let taken = 1; ; taken++) {
       const began = clock.monotonic();
       await client.requestSlot();
@@ -91,7 +92,6 @@ async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> 
   const { submitting, context } = run;
   const { book, type, memory, client, checkLocks } = context;
   const batch: PendingSubmission[] = [];
-  const written: Changes[] = [];
   try {
     await checkLocks();
     while (batch.length < count) {
@@ -104,27 +104,23 @@ async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> 
         submitting.queue.unshift(candidate);
         break;
       }
-      const { id, at, changes } = book.intend(key, client.now());
+      const { id, at } = book.intend(key, client.now());
       batch.push({ ...candidate, id, at });
       submitting.own.add(id);
-      written.push(changes);
     }
-    await memory.write(type.setting, written);
+    await memory.save(type.setting);
   } catch (error) {
     run.failures.end(error);
-    for (const pending of batch.splice(0).reverse()) await withdraw(run, pending);
+    for (const pending of batch.splice(0)) withdraw(run, pending);
+    await run.save();
   }
   return batch;
 }
 
 /** The service did not get a submission, or did not take it. `code`: why it may never take it in this form. */
-async function withdraw(
-  run: JobRun,
-  { key, id }: PendingSubmission,
-  code: string | null = null,
-): Promise<void> {
+function withdraw(run: JobRun, { key, id }: PendingSubmission, code: string | null = null): void {
   run.submitting.own.delete(id);
-  await run.recordOutcome(run.context.book.notTaken(key, id, "void", code));
+  run.context.book.notTaken(key, id, "void", code);
 }
 
 /** Returns what became of a submission; undefined if the run has to end without knowing. */
@@ -135,7 +131,8 @@ async function submit(
   const { client, type } = run.context;
   try {
     const reply = await submitOnce(client, type, pending.item);
-    await record(run, pending, reply);
+    record(run, pending, reply);
+    await run.save();
     return { ...pending, reply };
   } catch (error) {
     run.fail(error);
@@ -143,55 +140,52 @@ async function submit(
   }
 }
 
-/** Records what became of a submission, in the book and on the disk, whether or not the output is still read. */
-async function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): Promise<void> {
+/** Records what became of a submission in the book. */
+function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): void {
   const { failures, context, spent, submitting } = run;
   const { book, memory, client } = context;
   const { key, id, at, item } = pending;
   if (reply.kind === "refused") {
-    await recoverFrom(run, pending, reply);
+    recoverFrom(run, pending, reply);
     return;
   }
   spent.submissions += 1;
   if (reply.kind === "unknown") {
     failures.unknown(reply.error);
-    const { credits, ...charge } = book.chargeUnusable(key, id, client.now(), reply.cost);
-    spent.credits += credits;
-    await run.recordOutcome(charge, book.change(key, id, { ended: client.now() }));
+    spent.credits += book.chargeUnusable(key, id, client.now(), reply.cost);
+    book.change(key, id, { ended: client.now() });
     return;
   }
   failures.taken();
   if (reply.kind === "taken") {
     const { jobId, due } = reply;
-    await run.recordOutcome(book.change(key, id, { step: "open", job: jobId, due }));
+    book.change(key, id, { step: "open", job: jobId, due });
     watch(run, { key, id, at, job: jobId, due: 0 }, due);
   } else {
     const { answer } = reply;
     const sealed = memory.hasReceipts ? seal(book.salt.key, item, answer) : null;
-    await run.recordOutcome(book.answered(key, id, client.now(), answer.cost, sealed));
+    book.answered(key, id, client.now(), answer.cost, sealed);
   }
   // The service takes another item, so the form of our requests is right.
-  for (const doubted of submitting.doubted.splice(0)) await refuseItem(run, doubted, doubted.code);
+  for (const doubted of submitting.doubted.splice(0)) refuseItem(run, doubted, doubted.code);
 }
 
 /** An item that the service did not take is submitted again or refused, or the submissions end. */
-async function recoverFrom(
+function recoverFrom(
   run: JobRun,
   pending: PendingSubmission,
   { error, why, code }: Extract<SubmitReply, { kind: "refused" }>,
-): Promise<void> {
+): void {
   const { submitting, context, failures } = run;
   const { doubted, queue } = submitting;
   const isDoubt = why === "other-item" && !failures.hasTaken;
-  await withdraw(run, pending, isDoubt ? code : null);
+  withdraw(run, pending, isDoubt ? code : null);
   if (isDoubt) {
     doubted.push({ ...pending, code });
     if (doubted.length >= FORM_REFUSALS) failures.end(wrongForm(error));
-  } else if (why === "is-answer" || why === "other-item") await refuseItem(run, pending, code);
-  else if (failures.mayRetry(why, context.clock.monotonic())) {
-    queue.unshift(pending);
-    if (why === "time") await context.client.backOff(failures.retries);
-  } else if (why === "credits") failures.outOfCredits();
+  } else if (why === "is-answer" || why === "other-item") refuseItem(run, pending, code);
+  else if (failures.mayRetry(why, context.clock.monotonic())) queue.unshift(pending);
+  else if (why === "credits") failures.outOfCredits();
   else failures.end(error);
 }
 
@@ -202,13 +196,9 @@ const wrongForm = (cause: Error): ConfigError =>
     { cause },
   );
 
-async function refuseItem(
-  run: JobRun,
-  { key, id, place }: Omit<PendingSubmission, "at">,
-  code: string,
-): Promise<void> {
+function refuseItem(run: JobRun, { key, id, place }: Omit<PendingSubmission, "at">, code: string): void {
   run.submitting.refused.push({ place, code });
-  await run.recordOutcome(run.context.book.notTaken(key, id, "refused", code));
+  run.context.book.notTaken(key, id, "refused", code);
 }
 
 /** How many items caps, open jobs and this run let go. */
