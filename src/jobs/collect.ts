@@ -5,7 +5,7 @@ import { normalizeItem } from "../config/items.ts";
 import { OUT_OF_CREDITS } from "../service/error-table.ts";
 import { type Event, recordsOf } from "../sync/event.ts";
 import { dueAt, isLastFailure, laterAt, nextPolls } from "./due.ts";
-import type { JobRun, Watched } from "./job-run.ts";
+import { fail, isOver, type JobRun, save, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
 import { type Item, openOf } from "./join.ts";
 import { askOnce } from "./requests.ts";
@@ -26,8 +26,8 @@ const SLOW = 4 * DAY_MS;
 const LONG_AGO = -8.64e15;
 
 /** Plans the jobs of items that this stream waits for. Those that were not asked for the longest come first. */
-export function schedule({ context, collecting, stream }: JobRun, keys: Iterable<string>): void {
-  const { book, type, client } = context;
+export function schedule(run: JobRun, keys: Iterable<string>): void {
+  const { book, type, client, collecting, stream } = run;
   if (type.polling === null) return;
   const now = client.now();
   for (const key of keys) {
@@ -52,8 +52,7 @@ function putOnAgenda({ jobs, agenda }: JobRun["collecting"], job: Watched): void
 }
 
 /** Plans the next poll of a job that was submitted in this run, or had no result. */
-export function watch({ context, collecting }: JobRun, job: Watched, due: number | null): void {
-  const { type, client } = context;
+export function watch({ type, client, collecting }: JobRun, job: Watched, due: number | null): void {
   if (type.polling === null) return;
   job.polls = nextPolls(job.polls, due, type.polling, client.now());
   if (job.polls.next === null) return;
@@ -63,23 +62,22 @@ export function watch({ context, collecting }: JobRun, job: Watched, due: number
 
 /** Asks for the jobs that are due first, in parallel, and delivers their answers. Returns whether any was due. */
 export async function* collectDue(run: JobRun): AsyncGenerator<Event, boolean> {
-  const { context, collecting } = run;
+  const { client, type, collecting } = run;
   const { agenda } = collecting;
-  if (run.isOver || collecting.ended !== undefined) return false;
-  const now = context.client.now();
+  if (isOver(run) || collecting.ended !== undefined) return false;
+  const now = client.now();
   const due = agenda.splice(0, agenda.slice(0, ASKS_AT_ONCE).filter((job) => job.due <= now).length);
-  const results = await Promise.allSettled(due.map(({ job }) => askOnce(context.client, context.type, job)));
+  const results = await Promise.allSettled(due.map(({ job }) => askOnce(client, type, job)));
   for (const [nth, job] of due.entries()) {
     const result = results[nth];
     if (result?.status === "fulfilled") yield* take(run, job, result.value);
-    else run.fail(result?.reason);
+    else fail(run, result?.reason);
   }
   return due.length > 0;
 }
 
 async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator<Event> {
-  const { collecting, context } = run;
-  const { book, client } = context;
+  const { collecting, book, client } = run;
   if (reply.kind !== "silent") collecting.silentInARow = 0;
   if (reply.kind === "answered") {
     const error = yield* anotherItem(run, job, reply.answer);
@@ -111,7 +109,7 @@ async function* take(run: JobRun, job: Watched, reply: JobReply): AsyncGenerator
  * Returns an error if the book knows the other item, whose answer it may be.
  */
 function* anotherItem(
-  { context: { type, book }, stream }: JobRun,
+  { type, book, stream }: JobRun,
   { key, job }: Watched,
   { value }: Answer,
 ): Generator<Event, DataError | undefined> {
@@ -133,8 +131,7 @@ const STILL_PROCESSING: Problem = {
 
 /** A reply was useless. Its cost is charged; what the service said of its time no longer counts. */
 async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise<void> {
-  const { collecting, context, spent } = run;
-  const { book, client } = context;
+  const { collecting, spent, book, client } = run;
   const { kind, error, code, isRetryable = false, cost = 0 } = problem;
   job.lastProblem = problem;
   book.change(job.key, job.id, { asked: client.now(), due: null, code });
@@ -145,7 +142,7 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
   }
   const credits = book.chargeUnusable(job.key, job.id, client.now(), cost);
   spent.credits += credits;
-  if (credits > 0) await run.save();
+  if (credits > 0) await save(run);
   job.uselessReplies = (job.uselessReplies ?? 0) + 1;
   collecting.uselessReplies += 1;
   if (collecting.uselessReplies >= MAX_USELESS && collecting.proper.size === 0) collecting.ended ??= error;
@@ -158,8 +155,7 @@ export async function* deliver(
   { key, id, job }: Pick<Watched, "key" | "id"> & { readonly job: string | null },
   answer: Answer,
 ): AsyncGenerator<Event> {
-  const { context, collecting, spent, submitting, failures, stream } = run;
-  const { book, type, client, toLines } = context;
+  const { stream, book, type, client, toLines, collecting, spent, submitting, failures } = run;
   const item = book.get(key);
   const sub = item.subs[id];
   const isFirst = sub?.step === "open";
@@ -173,7 +169,7 @@ export async function* deliver(
     spent.credits += Math.max(0, answer.cost - sub.charged);
     if (submitting.own.has(id) && OUT_OF_CREDITS.has(answer.code ?? "")) failures.outOfCredits();
     if (failure === undefined) book.answered(key, id, client.now(), answer.cost, null);
-    await run.save();
+    await save(run);
   }
   yield* recordsOf(stream, toLines(type.records(stream, answer, job, hasEarlier)), client.now());
   collecting.answered += 1;
@@ -193,18 +189,18 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | 
 
 /** Asks later for jobs without a result, if another job was answered: a wrong address answers 404 to everything. */
 export async function postpone(run: JobRun): Promise<void> {
-  const { book, client } = run.context;
+  const { book, client } = run;
   const { jobs, proper } = run.collecting;
   for (const { key, id, lastProblem } of jobs.values()) {
     const sub = book.get(key).subs[id];
     if (sub === undefined || lastProblem === undefined || proper.size === Number(proper.has(id))) continue;
     book.change(key, id, { due: laterAt(sub, client.now()) });
   }
-  await run.save();
+  await save(run);
 }
 
 /** Why the stream fails; undefined if jobs without a result are the jobs' own fault. */
-export function collectFailure({ context: { client }, collecting }: JobRun): Error | undefined {
+export function collectFailure({ client, collecting }: JobRun): Error | undefined {
   if (collecting.ended !== undefined) return collecting.ended;
   if (collecting.proper.size > 0) return undefined;
   const jobs = [...collecting.jobs.values()];

@@ -20,9 +20,9 @@ export type RowSource = {
   readonly filters: string;
   /**
    * Reads the rows from a day on, null: from the beginning, each once: of each the text that names an item, empty if it names
-   * none. Returns whether as many came as were counted before. Throws TransientError if fewer came than there are.
+   * none. @throws TransientError if fewer came than there are
    */
-  read(from: Day | null): AsyncGenerator<readonly string[], boolean>;
+  read(from: Day | null): AsyncIterable<readonly string[]>;
 };
 
 export type InputOptions = {
@@ -60,9 +60,7 @@ export class Inputs {
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   readonly #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
-  /** How many sources were read to their ends. */
-  #read = 0;
-  /** The keys that passes over rows found, by source. */
+  /** The keys that passes over rows found, by source that was read to its end. */
   readonly #passes: { readonly cursor: InputCursor; readonly keys: readonly string[] }[] = [];
 
   constructor(options: InputOptions) {
@@ -71,7 +69,7 @@ export class Inputs {
 
   /** Whether every entry of the lists was looked at, and every row. */
   get hasSeenAll(): boolean {
-    return this.failure === undefined && this.#read === this.#options.sources.length;
+    return this.failure === undefined && this.#passes.length === this.#options.sources.length;
   }
 
   /**
@@ -138,30 +136,23 @@ export class Inputs {
     const filters = `${today.slice(0, 7)} ${source.filters}`;
     const cursor = book.inputs.get(from);
     const goesOn = isDated && !readsAll && cursor?.filters === filters && cursor.through < today;
-    const batches = source.read(goesOn ? addDays(cursor.through, 1) : null);
     const keys: string[] = [];
     const texts = new Set<string>();
-    try {
-      let next = await batches.next();
-      for (; next.done !== true; next = await batches.next()) {
-        const found: Candidate[] = [];
-        for (const text of next.value) {
-          if (text === "" || texts.has(text)) continue;
-          if (texts.size < MAX_SEEN) texts.add(text);
-          for (const entry of entriesOf(type.kind, text)) {
-            if (entry.item === null || this.#isSuppressed(entry)) continue;
-            const candidate = { key: book.name(entry.item), item: entry.item, place: `a row of ${from}` };
-            if (this.#reasonNow(candidate) === "new") found.push(candidate);
-            if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
-          }
+    for await (const batch of source.read(goesOn ? addDays(cursor.through, 1) : null)) {
+      const found: Candidate[] = [];
+      for (const text of batch) {
+        if (text === "" || texts.has(text)) continue;
+        if (texts.size < MAX_SEEN) texts.add(text);
+        for (const entry of entriesOf(type.kind, text)) {
+          if (entry.item === null || this.#isSuppressed(entry)) continue;
+          const candidate = { key: book.name(entry.item), item: entry.item, place: `a row of ${from}` };
+          if (this.#reasonNow(candidate) === "new") found.push(candidate);
+          if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
         }
-        yield found;
       }
-      this.#read += 1;
-      if (next.value) this.#passes.push({ cursor: { from, filters, through: addDays(today, -2) }, keys });
-    } finally {
-      await batches.return(false);
+      yield found;
     }
+    this.#passes.push({ cursor: { from, filters, through: addDays(today, -2) }, keys });
   }
 
   /** The book is not asked about a suppressed item: what was bought before is not delivered. */

@@ -60,21 +60,24 @@ export type Watched = {
   lastProblem?: Problem | undefined;
 };
 
-/** The state of one stream's run, on which the functions of run, submit and collect work. */
-export class JobRun {
-  readonly context: JobContext;
-  readonly failures = new SubmitFailures();
+/** One stream's run, on which the functions of run, submit and collect work: what it needs, and how far it is. */
+export type JobRun = ReturnType<typeof newRun>;
+
+export const newRun = (context: JobContext) => ({
+  ...context,
+  stream: context.spec.name,
+  failures: new SubmitFailures(),
   /** Purchases so far. */
-  readonly spent = { submissions: 0, credits: 0 };
-  readonly submitting = {
+  spent: { submissions: 0, credits: 0 },
+  submitting: {
     queue: [] as Candidate[],
     /** Items that the service does not take, for the report. */
     refused: [] as { readonly place: string; readonly code: string }[],
     doubted: [] as (Candidate & { readonly id: string; readonly code: string })[],
     /** The ids of the submissions of this run. */
     own: new Set<string>(),
-  };
-  readonly collecting = {
+  },
+  collecting: {
     answered: 0,
     /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
     jobs: new Map<string, Watched>(),
@@ -85,70 +88,47 @@ export class JobRun {
     uselessReplies: 0,
     /** Why nothing more is asked for. */
     ended: undefined as Error | undefined,
-  };
+  },
   /** Rows that name items, while there are more. */
-  source: AsyncGenerator<readonly Candidate[]> | undefined;
+  source: undefined as AsyncGenerator<readonly Candidate[]> | undefined,
   /** How long (ms) was waited for answers. */
-  waited = 0;
-  lastProgress: number;
-  /** Whether the last state lacks a change. */
-  hasChanged = false;
-  #stateAt: number;
+  waited: 0,
+  lastProgress: context.clock.monotonic(),
+  /** When the last state was written, and whether it lacks a change. */
+  stateAt: context.clock.monotonic(),
+  hasChanged: false,
+});
 
-  constructor(context: JobContext) {
-    this.context = context;
-    this.lastProgress = context.clock.monotonic();
-    this.#stateAt = this.lastProgress;
-  }
+/** Whether nothing more is to be begun. */
+export const isOver = ({ signal, clock, endsAt }: JobRun): boolean =>
+  signal.aborted || clock.monotonic() >= endsAt;
 
-  get stream(): string {
-    return this.context.spec.name;
-  }
+/** When the next job is due; undefined if none is in this run. */
+export const nextDue = ({ collecting }: JobRun): number | undefined =>
+  collecting.ended === undefined ? collecting.agenda[0]?.due : undefined;
 
-  /** Whether nothing more is to be begun. */
-  get isOver(): boolean {
-    const { signal, clock, endsAt } = this.context;
-    return signal.aborted || clock.monotonic() >= endsAt;
-  }
+/** Nothing more is submitted or asked for. */
+export function fail({ failures, collecting }: JobRun, reason: unknown): void {
+  failures.end(reason);
+  collecting.ended ??= failures.failure;
+}
 
-  /** When the next job is due; undefined if none is in this run. */
-  get nextDue(): number | undefined {
-    return this.collecting.ended === undefined ? this.collecting.agenda[0]?.due : undefined;
-  }
+/** Writes to the receipts what changed. A failure ends the submissions: a file with a hole proves nothing. */
+export async function save({ memory, type, failures }: JobRun): Promise<void> {
+  await memory.save(type.setting).catch((error: unknown) => failures.end(error));
+}
 
-  /** How long (ms) to wait for the next job; undefined if none is due while this run may wait. */
-  get pause(): number | undefined {
-    const { client, clock, type, isSecond, endsAt } = this.context;
-    if (this.nextDue === undefined || isSecond || this.isOver) return undefined;
-    const pause = this.nextDue - client.now();
-    return pause > Math.min(type.maxWait - this.waited, endsAt - clock.monotonic()) ? undefined : pause;
-  }
+/** The state as it is now. @param announces whether only this state remembers what is about to leave */
+export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
+  const { book, spec, stream, client, clock } = run;
+  const state = toJobState(spec, book.toState(stream, client.now()));
+  run.hasChanged = false;
+  yield { kind: "checkpoint", stream, state, spent: { ...run.spent }, ...(announces && { announces }) };
+  run.stateAt = clock.monotonic();
+}
 
-  /** Nothing more is submitted or asked for. */
-  fail(reason: unknown): void {
-    this.failures.end(reason);
-    this.collecting.ended ??= this.failures.failure;
-  }
-
-  /** Writes to the receipts what changed. A failure ends the submissions: a file with a hole proves nothing. */
-  async save(): Promise<void> {
-    const { memory, type } = this.context;
-    await memory.save(type.setting).catch((error: unknown) => this.failures.end(error));
-  }
-
-  /** The state as it is now. @param announces whether only this state remembers what is about to leave */
-  *checkpoint(announces = false): Generator<Event> {
-    const { book, spec, client, clock } = this.context;
-    const state = toJobState(spec, book.toState(spec.name, client.now()));
-    this.hasChanged = false;
-    const spent = { ...this.spent };
-    yield { kind: "checkpoint", stream: this.stream, state, spent, ...(announces && { announces }) };
-    this.#stateAt = clock.monotonic();
-  }
-
-  /** The state, if the last one is long enough ago. */
-  *stateIfDue(): Generator<Event> {
-    const pause = this.hasChanged ? STATE_MS : SIGN_OF_LIFE_MS;
-    if (this.context.clock.monotonic() - this.#stateAt >= pause) yield* this.checkpoint();
-  }
+/** The state, if the last one is long enough ago. */
+export function* stateIfDue(run: JobRun): Generator<Event> {
+  const pause = run.hasChanged ? STATE_MS : SIGN_OF_LIFE_MS;
+  if (run.clock.monotonic() - run.stateAt >= pause) yield* checkpoint(run);
 }

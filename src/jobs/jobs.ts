@@ -140,11 +140,10 @@ export async function openJobs(
 /** The records without those of a suppressed domain or e-mail, and without suppressed contacts, also in lists of lists. */
 function unsuppressed(records: readonly JsonObject[], suppression: Suppression) {
   let suppressed = 0;
-  const isNamed = (field: "domain" | "email", value: unknown): boolean =>
-    [value].flat(Number.POSITIVE_INFINITY).some((one) => suppression.has(field, one));
   const isShown = (value: unknown): boolean => {
     const { domain, email } = isObject(value) ? value : { domain: value, email: value };
-    const isSuppressed = !Array.isArray(value) && (isNamed("domain", domain) || isNamed("email", email));
+    const isSuppressed =
+      !Array.isArray(value) && (suppression.has("domain", domain) || suppression.has("email", email));
     if (isSuppressed) suppressed += 1;
     return !isSuppressed;
   };
@@ -209,12 +208,10 @@ function rowsOf(
           isSuppressed === true ? "" : textIn(raw, FIELDS[from][kind]),
         );
       }
-      if (rows === undefined || shown >= rows) return rows !== undefined;
-      if (!verifyCounts) return false;
+      if (rows === undefined || shown >= rows || !verifyCounts) return;
       // Rows that have left since are no loss.
       const left = (await countOf(window)) ?? 0;
       if (shown < left) throw tooFew(from, shown, left);
-      return false;
     },
   };
 }

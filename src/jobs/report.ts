@@ -19,8 +19,8 @@ import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
 
 /** Warnings to log before the first submission. @param count items of the config that wait */
-export function* openingReport({ context, stream }: JobRun, count: number): Generator<Notice> {
-  const { type, inputs, memory, hasHistory, maxSubmissions } = context;
+export function* openingReport(run: JobRun, count: number): Generator<Notice> {
+  const { stream, type, inputs, memory, hasHistory, maxSubmissions } = run;
   const { count: invalid, places } = inputs.invalid;
   if (invalid > 0) {
     const more = invalid > places.length ? " and others" : "";
@@ -40,16 +40,15 @@ export function* openingReport({ context, stream }: JobRun, count: number): Gene
 }
 
 /** Open jobs, and what was spent, during a long wait. */
-export function progressReport({ context, stream }: JobRun): Notice {
-  const { book, client, type } = context;
+export function progressReport({ stream, book, client, type }: JobRun): Notice {
   const { open, account } = figuresOf(book, client.now());
   const text = `${stream}: waiting for ${plural(open, "job")}${spentSoFar(type, account)}`;
   return { kind: "log", level: "info", text };
 }
 
 /** The sync's work, what waits, and the warnings for the operator. */
-export function* finalReport({ context, stream, spent, ...run }: JobRun): Generator<Notice> {
-  const { type, book, client, inputs, isSecond } = context;
+export function* finalReport(run: JobRun): Generator<Notice> {
+  const { stream, spent, type, book, client, inputs, isSecond } = run;
   const { refused } = run.submitting;
   const { answered, jobs } = run.collecting;
   const { open, unknown, unpaid, account, due } = figuresOf(book, client.now(), run.submitting.own);

@@ -1,7 +1,16 @@
 import { type Event, NO_FACTS, recordsOf } from "../sync/event.ts";
 import { collectDue, collectFailure, deliver, postpone, schedule } from "./collect.ts";
 import { unseal } from "./email-jobs.ts";
-import { type JobContext, JobRun } from "./job-run.ts";
+import {
+  checkpoint,
+  fail,
+  isOver,
+  type JobContext,
+  type JobRun,
+  newRun,
+  nextDue,
+  stateIfDue,
+} from "./job-run.ts";
 import { finalReport, openingReport, progressReport, unfinishedRefresh } from "./report.ts";
 import { findItems, submitNext } from "./submit.ts";
 
@@ -15,7 +24,7 @@ const MAX_SKEW_MS = 26 * 3_600_000;
  * is not repeated unasked: receipts and a checkpoint know it before it leaves.
  */
 export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
-  const run = new JobRun(context);
+  const run = newRun(context);
   yield* begin(run);
   try {
     for (;;) {
@@ -25,7 +34,7 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
       const found = !submitted && (await findItems(run));
       if (found) yield* deliverSealed(run);
       if (!(asked || submitted || found) && !(await waitUntilDue(run))) break;
-      yield* run.stateIfDue();
+      yield* stateIfDue(run);
       yield* progress(run);
     }
   } finally {
@@ -36,21 +45,21 @@ export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
 
 /** Looks at the items of the config, and at open jobs. Rows are read later, while jobs are worked on. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { isRefresh, isSecond, scanAllInputs, inputs, ready, book, memory, type } = run.context;
+  const { isRefresh, isSecond, inputs, ready, book, memory, type } = run;
   const candidates = isSecond ? [] : await inputs.configured();
-  if (!isSecond && (!isRefresh || scanAllInputs)) run.source = inputs.fromRows();
+  if (!isSecond) run.source = inputs.fromRows();
   if (!isRefresh) run.submitting.queue.push(...candidates);
   // Items that rows named before are wanted although no list names them.
   schedule(run, book.collectable(run.stream, isRefresh || type.froms.length === 0));
-  if (run.nextDue !== undefined || candidates.length > 0) await ready();
+  if (nextDue(run) !== undefined || candidates.length > 0) await ready();
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (!isRefresh) yield* openingReport(run, candidates.length);
   yield* deliverSealed(run);
 }
 
 /** A clock that is days off makes caps by day useless. It may also be set while the run goes on. */
-function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
-  const skew = context.client.now() - context.clock.now();
+function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Event> {
+  const skew = client.now() - clock.now();
   if (Math.abs(skew) <= MAX_SKEW_MS || failures.ended) return;
   failures.ended = true;
   const hours = Math.round(Math.abs(skew) / 3_600_000);
@@ -62,7 +71,7 @@ function* checkClock({ context, failures, stream }: JobRun): Generator<Event> {
 
 /** Delivers responses that the receipts kept, now that their e-mails are known. */
 async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, book } = run.context;
+  const { inputs, book } = run;
   const found = [...inputs.found];
   inputs.found.clear();
   for (const [key, email] of found) {
@@ -75,21 +84,23 @@ async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
 
 /** Sleeps until a job is due, or progress is to be reported. Returns false if nothing is waited for in this run. */
 async function waitUntilDue(run: JobRun): Promise<boolean> {
-  const { clock, signal } = run.context;
-  const { pause } = run;
-  if (pause === undefined) return false;
+  const { client, clock, signal, type, isSecond, endsAt } = run;
+  const due = nextDue(run);
+  if (due === undefined || isSecond || isOver(run)) return false;
+  const pause = due - client.now();
+  if (pause > Math.min(type.maxWait - run.waited, endsAt - clock.monotonic())) return false;
   const began = clock.monotonic();
   try {
     await clock.sleep(Math.max(1, Math.min(pause, PROGRESS_MS)), signal);
   } catch (error) {
-    run.fail(error);
+    fail(run, error);
   }
   run.waited += Math.max(1, clock.monotonic() - began);
   return true;
 }
 
 function* progress(run: JobRun): Generator<Event> {
-  const now = run.context.clock.monotonic();
+  const now = run.clock.monotonic();
   if (now - run.lastProgress < PROGRESS_MS) return;
   run.lastProgress = now;
   yield progressReport(run);
@@ -97,7 +108,7 @@ function* progress(run: JobRun): Generator<Event> {
 
 /** Reports what was done and what is left, in a last state too. Throws what the stream fails for. */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, isRefresh, isSecond, book, client } = run.context;
+  const { inputs, isRefresh, isSecond, book, client } = run;
   await postpone(run);
   if (!isSecond) {
     inputs.moveCursors();
@@ -105,7 +116,7 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
     yield* recordsOf(run.stream, { lines: [], facts }, client.now());
   }
   yield* finalReport(run);
-  yield* run.checkpoint();
+  yield* checkpoint(run);
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;
   if (failure !== undefined) throw failure;
   const isComplete = !isRefresh || (inputs.hasSeenAll && book.isRefreshed(run.stream, inputs.suppressed > 0));

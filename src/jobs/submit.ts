@@ -5,7 +5,7 @@ import { deliver, schedule, watch } from "./collect.ts";
 import { isInFlight, reasonToBuy } from "./due.ts";
 import { seal } from "./email-jobs.ts";
 import { type Candidate, MAX_WAITING } from "./inputs.ts";
-import type { JobRun } from "./job-run.ts";
+import { checkpoint, fail, isOver, type JobRun, nextDue, save, stateIfDue } from "./job-run.ts";
 import type { SubmitReply } from "./job-type.ts";
 import { submitOnce } from "./requests.ts";
 
@@ -23,16 +23,16 @@ type PendingSubmission = Candidate & { readonly id: string; readonly at: number 
 
 /** Reads rows for more items, if more may be bought or every row counts. Returns whether it did. */
 export async function findItems(run: JobRun): Promise<boolean> {
-  const { context, submitting, source } = run;
-  if (source === undefined || run.isOver) return false;
+  const { submitting, source, inputs } = run;
+  if (source === undefined || isOver(run)) return false;
   const { queue } = submitting;
-  if (room(run) > 0 ? queue.length > 0 : !context.scanAllInputs) return false;
+  if (room(run) > 0 ? queue.length > 0 : !run.scanAllInputs) return false;
   const { done, value } = await source.next();
   if (done === true) run.source = undefined;
-  else if (!context.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
-  schedule(run, context.inputs.found.keys());
-  if (run.nextDue !== undefined || queue.length > 0)
-    await context.ready().catch((error: unknown) => run.fail(error));
+  else if (!run.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
+  schedule(run, inputs.found.keys());
+  if (nextDue(run) !== undefined || queue.length > 0)
+    await run.ready().catch((error: unknown) => fail(run, error));
   return true;
 }
 
@@ -41,56 +41,55 @@ export async function findItems(run: JobRun): Promise<boolean> {
  * killed while it waits for the rate limit leaves no intent. Returns whether there were any.
  */
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
-  const { context, submitting } = run;
+  const { book, memory, submitting } = run;
   const count = Math.min(room(run), submitting.queue.length, run.failures.isProbing ? 1 : AT_ONCE);
-  if (run.isOver || count < 1) return false;
+  if (isOver(run) || count < 1) return false;
   const slots = await takeSlots(run, count);
   const batch = slots === 0 ? [] : await intend(run, slots);
   if (batch.length === 0) return slots > 0;
   let replies: ReturnType<typeof submit>[] = [];
   try {
-    if (context.book.size > LARGE && context.memory.hasReceipts) yield* run.stateIfDue();
-    else yield* run.checkpoint(!context.memory.hasReceipts);
-    await context.checkLocks();
-    if (run.isOver) return true;
+    if (book.size > LARGE && memory.hasReceipts) yield* stateIfDue(run);
+    else yield* checkpoint(run, !memory.hasReceipts);
+    await run.checkLocks();
+    if (isOver(run)) return true;
     replies = batch.splice(0).map((pending) => submit(run, pending));
   } catch (error) {
     run.failures.end(error);
   } finally {
     for (const pending of batch) withdraw(run, pending);
-    await run.save();
+    await save(run);
   }
   const taken = (await Promise.all(replies)).filter((one) => one !== undefined);
   // A kill must not lose the id of a job that only the state remembers.
-  const announces = !context.memory.hasReceipts && taken.some(({ reply }) => reply.kind === "taken");
+  const announces = !memory.hasReceipts && taken.some(({ reply }) => reply.kind === "taken");
   for (const { key, id, reply } of taken) {
     if (reply.kind === "answered") yield* deliver(run, { key, id, job: null }, reply.answer);
   }
   run.hasChanged = true;
-  if (announces) yield* run.checkpoint(true);
+  if (announces) yield* checkpoint(run, true);
   return true;
 }
 
 /** Waits for slots of the rate limit. Returns how many came. */
 async function takeSlots(run: JobRun, count: number): Promise<number> {
-  const { client, clock } = run.context;
+  const { client, clock } = run;
   try {
     if (run.failures.retries > 0) await client.backOff(run.failures.retries);
     for (let taken = 1; ; taken++) {
       const began = clock.monotonic();
       await client.requestSlot();
-      if (taken === count || clock.monotonic() - began > PROMPT_MS) return run.isOver ? 0 : taken;
+      if (taken === count || clock.monotonic() - began > PROMPT_MS) return isOver(run) ? 0 : taken;
     }
   } catch (error) {
-    run.fail(error);
+    fail(run, error);
     return 0;
   }
 }
 
 /** Writes down what is about to leave. Nothing leaves if that fails. */
 async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> {
-  const { submitting, context } = run;
-  const { book, type, memory, client, checkLocks } = context;
+  const { submitting, book, type, memory, client, checkLocks } = run;
   const batch: PendingSubmission[] = [];
   try {
     await checkLocks();
@@ -112,7 +111,7 @@ async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> 
   } catch (error) {
     run.failures.end(error);
     for (const pending of batch.splice(0)) withdraw(run, pending);
-    await run.save();
+    await save(run);
   }
   return batch;
 }
@@ -120,7 +119,7 @@ async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> 
 /** The service did not get a submission, or did not take it. `code`: why it may never take it in this form. */
 function withdraw(run: JobRun, { key, id }: PendingSubmission, code: string | null = null): void {
   run.submitting.own.delete(id);
-  run.context.book.notTaken(key, id, "void", code);
+  run.book.notTaken(key, id, "void", code);
 }
 
 /** Returns what became of a submission; undefined if the run has to end without knowing. */
@@ -128,22 +127,21 @@ async function submit(
   run: JobRun,
   pending: PendingSubmission,
 ): Promise<(PendingSubmission & { readonly reply: SubmitReply }) | undefined> {
-  const { client, type } = run.context;
+  const { client, type } = run;
   try {
     const reply = await submitOnce(client, type, pending.item);
     record(run, pending, reply);
-    await run.save();
+    await save(run);
     return { ...pending, reply };
   } catch (error) {
-    run.fail(error);
+    fail(run, error);
     return undefined;
   }
 }
 
 /** Records what became of a submission in the book. */
 function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): void {
-  const { failures, context, spent, submitting } = run;
-  const { book, memory, client } = context;
+  const { failures, spent, submitting, book, memory, client } = run;
   const { key, id, at, item } = pending;
   if (reply.kind === "refused") {
     recoverFrom(run, pending, reply);
@@ -176,7 +174,7 @@ function recoverFrom(
   pending: PendingSubmission,
   { error, why, code }: Extract<SubmitReply, { kind: "refused" }>,
 ): void {
-  const { submitting, context, failures } = run;
+  const { submitting, clock, failures } = run;
   const { doubted, queue } = submitting;
   const isDoubt = why === "other-item" && !failures.hasTaken;
   withdraw(run, pending, isDoubt ? code : null);
@@ -184,7 +182,7 @@ function recoverFrom(
     doubted.push({ ...pending, code });
     if (doubted.length >= FORM_REFUSALS) failures.end(wrongForm(error));
   } else if (why === "is-answer" || why === "other-item") refuseItem(run, pending, code);
-  else if (failures.mayRetry(why, context.clock.monotonic())) queue.unshift(pending);
+  else if (failures.mayRetry(why, clock.monotonic())) queue.unshift(pending);
   else if (why === "credits") failures.outOfCredits();
   else failures.end(error);
 }
@@ -198,12 +196,12 @@ const wrongForm = (cause: Error): ConfigError =>
 
 function refuseItem(run: JobRun, { key, id, place }: Omit<PendingSubmission, "at">, code: string): void {
   run.submitting.refused.push({ place, code });
-  run.context.book.notTaken(key, id, "refused", code);
+  run.book.notTaken(key, id, "refused", code);
 }
 
 /** How many items caps, open jobs and this run let go. */
-function room({ context, failures, submitting }: JobRun): number {
-  const { book, type, isRefresh, isSecond, maxSubmissions, client } = context;
+function room({ failures, submitting, ...run }: JobRun): number {
+  const { book, type, isRefresh, isSecond, maxSubmissions, client } = run;
   if (failures.ended || isRefresh || isSecond) return 0;
   return Math.min(
     roomFor(type.caps, book.account(client.now())),
