@@ -8,8 +8,10 @@ import type { JobType } from "./job-type.ts";
 import {
   addPrice,
   type Changes,
-  type Handle,
+  finished,
+  handleOf,
   type Item,
+  isFinished,
   isOut,
   isSettled,
   joinItems,
@@ -150,7 +152,7 @@ export class Book {
   /** The items of this connection whose jobs are open, or whose answers a stream lacks and can get. */
   *collectable(stream: string, namedOnly: boolean): Generator<string> {
     for (const key of namedOnly ? this.#named : this.#own)
-      if (openOf(this.get(key)).length > 0 || this.isRetrievable(stream, key)) yield key;
+      if (this.toCollect(stream, key).length > 0) yield key;
   }
 
   // Texts.
@@ -192,7 +194,7 @@ export class Book {
     yield this.#money();
     const days: [Day | "", string][] = [];
     for (const [key, item] of this.#items) {
-      if (item.handle !== null || this.#busy.has(key)) yield { items: [[key, item]] };
+      if (Object.keys(item.subs).length > 0) yield { items: [[key, item]] };
       else days.push([item.day, key]);
     }
     yield { answered: packed(days) };
@@ -205,14 +207,15 @@ export class Book {
     const delivered: typeof answered = [];
     let handles = 0;
     for (const key of this.#own) {
-      const { day, handle, subs } = this.get(key);
+      const item = this.get(key);
+      const { day } = item;
       const isLacking = this.#options.streams.some(
         ({ name, isSelected }) => isSelected && this.hasUndelivered(name, key),
       );
-      const kept = isLacking && handle !== null && handle.job !== null && handles < MAX_HANDLES;
+      const kept = isLacking && handles < MAX_HANDLES && (handleOf(item)?.job ?? null) !== null;
       if (kept) handles += 1;
-      if (kept || this.#busy.has(key))
-        items.push([key, { day: kept ? day : "", handle: kept ? { ...handle, sealed: null } : null, subs }]);
+      if (kept) items.push([key, item]);
+      else if (this.#busy.has(key)) items.push([key, { day: "", subs: unfinished(item) }]);
       if (!this.hasUndelivered(stream, key)) delivered.push([day, key]);
       else if (!kept) answered.push([day, key]);
     }
@@ -250,7 +253,8 @@ export class Book {
   change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "day" | "sync">>): void {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub !== undefined) this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
+    if (sub !== undefined && !isFinished(sub))
+      this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
   }
 
   /** A submission did not leave, or the service did not take it. `code`: what the service refused about its form. */
@@ -263,7 +267,7 @@ export class Book {
   /** Charges an answer that cannot be used, once, however often it is asked for. Returns the credits. */
   chargeUnusable(key: string, id: string, now: number, cost: number): number {
     const sub = this.get(key).subs[id];
-    if (sub === undefined || cost <= sub.charged) return 0;
+    if (sub === undefined || isFinished(sub) || cost <= sub.charged) return 0;
     this.change(key, id, { charged: cost });
     this.#charge(sub, [0, 0, cost - sub.charged], [now, cost]);
     return cost - sub.charged;
@@ -273,14 +277,13 @@ export class Book {
   answered(key: string, id: string, now: number, cost: number, sealed: string | null): void {
     const item = this.get(key);
     const sub = item.subs[id];
-    if (sub === undefined) return;
-    const day = dayOf(sub.at);
-    const handle: Handle = { id, at: sub.at, job: sub.job, sealed, sure: true, cost };
-    const joined = joinItems(item, { ...UNBOUGHT, day, handle });
-    const lost = submissionsOf(item).filter(
-      (one) => isUncharged(one) && one.id !== id && joined.subs[one.id] === undefined,
-    );
-    const credits = Math.max(0, cost - sub.charged) + lost.length * (this.#price ?? UNKNOWN_PRICE);
+    if (sub === undefined || isFinished(sub)) return;
+    const charged = Math.max(cost, sub.charged);
+    const answer = finished(sub, { step: "answered", sealed, charged });
+    const joined = joinItems({ ...item, subs: { ...item.subs, [id]: answer } }, UNBOUGHT);
+    const others = Object.values(item.subs).filter((one) => one.id !== id && isUncharged(one));
+    const lost = others.length - Object.values(joined.subs).filter(isUncharged).length;
+    const credits = charged - sub.charged + lost * (this.#price ?? UNKNOWN_PRICE);
     this.#put(key, joined);
     this.#charge(sub, [0, 0, credits], [now, cost]);
   }
@@ -292,9 +295,14 @@ export class Book {
     return this.get(key).day > (this.#deliveriesTo(stream).days.get(key) ?? "");
   }
 
-  /** Whether a stream lacks the newest answer of an item, and can get it without a purchase. */
-  isRetrievable(stream: string, key: string): boolean {
-    return this.get(key).handle !== null && this.hasUndelivered(stream, key);
+  /** The submission by which a stream gets an answer that it lacks without a purchase; undefined: by none. */
+  retrievable(stream: string, key: string): Submission | undefined {
+    return this.hasUndelivered(stream, key) ? handleOf(this.get(key)) : undefined;
+  }
+
+  /** The open jobs of an item, and how a stream gets the answer that it lacks. */
+  toCollect(stream: string, key: string): readonly Submission[] {
+    return [...openOf(this.get(key)), ...[this.retrievable(stream, key) ?? []].flat()];
   }
 
   /** Whether any answer of an item was delivered to a stream. */
@@ -435,10 +443,13 @@ export class Book {
     const kept = trimmed(item);
     if (!isDeepStrictEqual(kept, this.get(key))) this.#changed.items.set(key, kept);
     this.#items.set(key, kept);
-    if (Object.keys(kept.subs).length === 0) this.#busy.delete(key);
+    if (Object.values(kept.subs).every(isFinished)) this.#busy.delete(key);
     else this.#busy.add(key);
   }
 }
+
+const unfinished = ({ subs }: Item): Item["subs"] =>
+  Object.fromEntries(Object.entries(subs).filter(([, sub]) => !isFinished(sub)));
 
 /** Whether it is not known yet what a submission costs. */
 const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;

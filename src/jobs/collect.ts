@@ -7,7 +7,7 @@ import { type Event, recordsOf } from "../sync/event.ts";
 import { dueAt, isLastFailure, laterAt, nextPolls } from "./due.ts";
 import { fail, isOver, type JobRun, save, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
-import { type Item, openOf } from "./join.ts";
+import type { Item } from "./join.ts";
 import { askOnce } from "./requests.ts";
 
 const ASKS_AT_ONCE = 3;
@@ -31,16 +31,12 @@ export function schedule(run: JobRun, keys: Iterable<string>): void {
   if (type.polling === null) return;
   const now = client.now();
   for (const key of keys) {
-    const item = book.get(key);
-    for (const sub of openOf(item)) {
+    for (const sub of book.toCollect(stream, key)) {
       const { id, at, job, asked } = sub;
       const due = dueAt(sub);
       if (job === null) continue;
       putOnAgenda(collecting, { key, id, job, at, due: due > now ? due : LONG_AGO + (asked ?? 0) });
     }
-    const { handle } = item;
-    if (handle !== null && handle.job !== null && book.isRetrievable(stream, key))
-      putOnAgenda(collecting, { key, id: handle.id, job: handle.job, at: handle.at, due: LONG_AGO });
   }
 }
 
@@ -160,7 +156,7 @@ export async function* deliver(
   const sub = item.subs[id];
   const isFirst = sub?.step === "open";
   // One that may have been another's of the same day.
-  if (!isFirst && answer.failed && item.handle?.sure === false) return;
+  if (sub?.step === "covered" && answer.failed) return;
   const failure = isFirst ? failureOf(item, answer) : undefined;
   const hasEarlier = isFirst
     ? item.day !== "" || Object.values(item.subs).some(({ step }) => step === "failed")
@@ -191,10 +187,9 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | 
 export async function postpone(run: JobRun): Promise<void> {
   const { book, client } = run;
   const { jobs, proper } = run.collecting;
-  for (const { key, id, lastProblem } of jobs.values()) {
-    const sub = book.get(key).subs[id];
-    if (sub === undefined || lastProblem === undefined || proper.size === Number(proper.has(id))) continue;
-    book.change(key, id, { due: laterAt(sub, client.now()) });
+  for (const { key, id, at, lastProblem } of jobs.values()) {
+    if (lastProblem === undefined || proper.size === Number(proper.has(id))) continue;
+    book.change(key, id, { due: laterAt(at, client.now()) });
   }
   await save(run);
 }

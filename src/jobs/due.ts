@@ -74,7 +74,7 @@ export function dueAt({ at, asked, code, due }: Submission): number {
 }
 
 /** When a job is asked for again after a useless reply. */
-export const laterAt = ({ at }: Submission, now: number): number =>
+export const laterAt = (at: number, now: number): number =>
   now + (PAUSES.find(([age]) => now - at < age)?.[1] ?? 30 * DAY_MS);
 
 /** How the results of a kind of job are polled in one run, in ms. */

@@ -6,7 +6,7 @@ import type { Book, InputCursor } from "./book.ts";
 import { type BuyReason, reasonToBuy } from "./due.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobType } from "./job-type.ts";
-import { type Item, openOf, submissionsOf } from "./join.ts";
+import { type Item, submissionsOf } from "./join.ts";
 
 /** An item that is to be submitted. `place`: where a person finds it. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
@@ -28,7 +28,7 @@ export type RowSource = {
 export type InputOptions = {
   readonly type: Pick<JobType, "settingName" | "kind" | "list" | "file" | "resubmitRules">;
   readonly sources: readonly RowSource[];
-  readonly book: Pick<Book, "name" | "get" | "isRetrievable" | "inputs">;
+  readonly book: Pick<Book, "name" | "get" | "toCollect" | "inputs">;
   readonly suppressed: Suppression;
   /** The stream that answers are delivered to. */
   readonly stream: string;
@@ -166,8 +166,7 @@ export class Inputs {
   #reasonNow(candidate: Candidate): BuyReason | undefined {
     const { book, stream, type, now } = this.#options;
     const item = book.get(candidate.key);
-    if (openOf(item).length > 0 || book.isRetrievable(stream, candidate.key))
-      this.found.set(candidate.key, candidate.item);
+    if (book.toCollect(stream, candidate.key).length > 0) this.found.set(candidate.key, candidate.item);
     const reason = reasonToBuy(item, type.resubmitRules, now());
     if (reason === undefined || this.#seen.has(candidate.key)) return undefined;
     this.#seen.add(candidate.key);

@@ -1,14 +1,18 @@
 import { type Day, dayOf } from "../base/time.ts";
 
 /**
- * How far a submission without an answer has come, the furthest last. `unknown`: it may have left, and no answer came.
- * `void`: it did not leave, or the service did not take it. `refused`: the service does not take the item. `open`: a job
- * works on it. `unpaid`: its result says that the account has run dry. `failed`: its result says that it cost nothing.
+ * How far a submission has come, the furthest last. `unknown`: it may have left, and no answer came. `void`: it did not
+ * leave, or the service did not take it. `refused`: the service does not take the item. `open`: a job works on it.
+ * `unpaid`: its result says that the account has run dry. `failed`: its result says that it cost nothing. `covered`:
+ * another submission of its day was answered, and its job may have the answer too. `answered`: its answer came.
  */
-export const STEPS = ["unknown", "void", "refused", "open", "unpaid", "failed"] as const;
+export const STEPS = [
+  ...(["unknown", "void", "refused", "open", "unpaid", "failed"] as const),
+  ...(["covered", "answered"] as const),
+] as const;
 export type Step = (typeof STEPS)[number];
 
-/** A submission that has no answer so far. Moments are epoch ms by the service's clock. */
+/** One submission of an item. Moments are epoch ms by the service's clock. */
 export type Submission = {
   /** Made once, by the run that submits. */
   readonly id: string;
@@ -18,36 +22,25 @@ export type Submission = {
   readonly day: Day;
   readonly sync: string;
   readonly job: string | null;
+  /** The answer of a verification, for this item's eyes only: its job cannot be asked for it. */
+  readonly sealed: string | null;
   /** When this run learned that its answer is lost, or its result came without an answer. */
   readonly ended: number | null;
   /** When to ask for the result: the service named it, or the last reply was useless. */
   readonly due: number | null;
   /** When the service was last asked for the result. */
   readonly asked: number | null;
-  /** Credits that are charged already for an answer that could not be used. */
+  /** Credits that are charged already for its answer, of use or not. */
   readonly charged: number;
   /** The code of the service's last reply, if that was useless. */
   readonly code: string | null;
-};
-
-/** How an answer is retrieved again: by its job, or from its sealed response. */
-export type Handle = {
-  readonly id: string;
-  readonly at: number;
-  readonly job: string | null;
-  readonly sealed: string | null;
-  /** False: another submission of that day was answered, and this job may have the answer too. */
-  readonly sure: boolean;
-  readonly cost: number;
 };
 
 /** All that is known of the purchases of one item. */
 export type Item = {
   /** The UTC day on which the newest answered submission was made; "" if none was answered. */
   readonly day: Day | "";
-  /** How the answer of that day is retrieved again. */
-  readonly handle: Handle | null;
-  /** By id, the submissions that were made after that day. */
+  /** By id, the submissions that were made after that day, and those of that day by which the answer is retrieved again. */
   readonly subs: Readonly<Record<string, Submission>>;
 };
 
@@ -75,13 +68,19 @@ export type Changes = {
   readonly prices?: readonly Price[];
 };
 
-export const UNBOUGHT: Item = { day: "", handle: null, subs: {} };
+export const UNBOUGHT: Item = { day: "", subs: {} };
 
 /** A submission that is about to leave. */
 export const newSubmission = (id: string, at: number, day: Day, sync: string): Submission => ({
-  ...{ id, at, step: "unknown", day, sync, job: null, ended: null, due: null, asked: null },
+  ...{ id, at, step: "unknown", day, sync, job: null, sealed: null, ended: null, due: null, asked: null },
   ...{ charged: 0, code: null },
 });
+
+/** What is kept of a submission whose item is answered. */
+export const finished = (
+  { id, at, day, sync, job }: Submission,
+  fields: Pick<Submission, "step"> & Partial<Submission>,
+): Submission => ({ ...newSubmission(id, at, day, sync), job, ...fields });
 
 type Ranked = readonly (number | string)[];
 
@@ -93,47 +92,33 @@ function compare(a: Ranked, b: Ranked): number {
   return 0;
 }
 
-/** Chooses the one that ranks higher. The text decides only between two writers of one submission. */
-const higherBy =
-  <Part>(rankOf: (part: Part) => Ranked) =>
-  (a: Part | null, b: Part | null): Part | null => {
-    if (a === null || b === null || a === b) return a ?? b;
-    const order = compare(rankOf(a), rankOf(b)) || compare([JSON.stringify(a)], [JSON.stringify(b)]);
-    return order < 0 ? b : a;
-  };
-
-/** Later moments and larger counters count where two texts know one submission. */
-const higherSubmission = higherBy<Submission>(({ step, asked, due, ended, charged }) => {
+/** Later moments and larger counters count where two texts know one submission. The text decides only between two writers. */
+function higher(a: Submission, b: Submission): Submission {
   const never = Number.NEGATIVE_INFINITY;
-  return [STEPS.indexOf(step), asked ?? never, due ?? never, ended ?? never, charged];
-});
-
-/** The better of two handles of one day. */
-export const higherHandle: (a: Handle | null, b: Handle | null) => Handle | null = higherBy<Handle>(
-  ({ sure, at, id, job, sealed, cost }) => {
-    const ways = [job, sealed].filter((way) => way !== null);
-    return [Number(sure), at, id, ways.length, cost];
-  },
-);
+  const rankOf = ({ step, asked, due, ended, charged }: Submission): Ranked => [
+    ...[STEPS.indexOf(step), asked ?? never, due ?? never, ended ?? never, charged],
+  ];
+  const order = compare(rankOf(a), rankOf(b)) || compare([JSON.stringify(a)], [JSON.stringify(b)]);
+  return order < 0 ? b : a;
+}
 
 /**
  * Everything that either knows of an item: commutative, associative, idempotent. An answer covers all submissions up to
  * the end of the day on which its own was made, because no item is bought twice on one day.
  */
 export function joinItems(a: Item, b: Item): Item {
-  const day = a.day > b.day ? a.day : b.day;
-  const handles = [a, b].map((one) => (one.day === day ? one.handle : null));
-  let handle = handles.reduce(higherHandle);
+  const all = [...Object.values(a.subs), ...Object.values(b.subs)];
+  const answers = all.filter(({ step }) => step === "answered").map(({ at }) => dayOf(at));
+  const day = [a.day, b.day, ...answers].reduce((one, other) => (other > one ? other : one));
   const subs: Record<string, Submission> = {};
-  for (const sub of [...Object.values(a.subs), ...Object.values(b.subs)]) {
+  for (const sub of all) {
     const made = dayOf(sub.at);
-    if (made > day) subs[sub.id] = higherSubmission(subs[sub.id] ?? null, sub) ?? sub;
-    else if (made === day && sub.job !== null) {
-      const { id, at, job } = sub;
-      handle = higherHandle(handle, { id, at, job, sealed: null, sure: false, cost: 0 });
-    }
+    const isRetrievable = made === day && (sub.job !== null || sub.sealed !== null);
+    if (made <= day && !isRetrievable) continue;
+    const known = isRetrievable && sub.step !== "answered" ? finished(sub, { step: "covered" }) : sub;
+    subs[sub.id] = higher(subs[sub.id] ?? known, known);
   }
-  return { day, handle, subs: Object.keys(subs).length === 0 ? UNBOUGHT.subs : subs };
+  return { day, subs: Object.keys(subs).length === 0 ? UNBOUGHT.subs : subs };
 }
 
 /** How many answers teach what the next one may cost. */
@@ -162,9 +147,18 @@ export function trimmed(item: Item): Item {
   return { ...item, subs };
 }
 
-/** Submissions without an answer, oldest first. */
+/** Submissions, oldest first. */
 export const submissionsOf = ({ subs }: Item): Submission[] =>
   Object.values(subs).sort((a, b) => compare([a.at, a.id], [b.at, b.id]));
+
+/** Whether a submission waits for no answer any more, because its item has one. */
+export const isFinished = ({ step }: Submission): boolean => step === "covered" || step === "answered";
+
+/** The submission by which the newest answer is retrieved best; undefined: it is not. */
+export function handleOf(item: Item): Submission | undefined {
+  const all = submissionsOf(item).filter(isFinished);
+  return all.findLast(({ step }) => step === "answered") ?? all.at(-1);
+}
 
 /** The jobs that work on an item. */
 export const openOf = (item: Item): Submission[] => submissionsOf(item).filter(({ step }) => step === "open");

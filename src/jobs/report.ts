@@ -13,7 +13,7 @@ import { type Candidate, Inputs, MAX_PLACES } from "./inputs.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
-import { isOut, submissionsOf } from "./join.ts";
+import { isFinished, isOut, submissionsOf } from "./join.ts";
 import { jobTypeOf } from "./kinds.ts";
 import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
@@ -204,20 +204,20 @@ function itemStatus(
   isDone: boolean,
 ) {
   const known = book.get(key);
-  const { handle } = known;
   const subs = submissionsOf(known).filter(({ step, code }) => step !== "void" || code !== null);
   const last = subs.find(isOut) ?? subs.at(-1);
   const answered = known.day === "" ? "new" : isDone ? "done" : "answered";
-  const step = last?.step === "void" ? (isDoubted(known) ? "doubted" : answered) : (last?.step ?? answered);
+  const isTold = last === undefined || last.step === "void" || isFinished(last);
+  const step = isDoubted(known) ? "doubted" : isTold ? answered : last.step;
   return {
     ...{ item, place },
     /** `new`, `answered` but not delivered, `done`, `doubted`, or the step of its last submission. */
     step,
-    job_id: last?.job ?? handle?.job ?? null,
-    submitted: toTime(last?.at ?? handle?.at),
+    job_id: last?.job ?? null,
+    submitted: toTime(last?.at),
     /** When the job is asked for, or the item submitted, at the earliest; null: at once, or never. */
     due: toTime(nextAt(known, resubmitRules)),
-    credits: last === undefined ? (handle?.cost ?? null) : last.charged || null,
+    credits: last?.charged || (last?.step === "answered" ? 0 : null),
     code: last?.code ?? null,
   };
 }
@@ -242,7 +242,8 @@ export function describeJobState(spec: JobStreamSpec, state: unknown): readonly 
   const saved = parseJobState(spec, state);
   if (saved === null) return ["nothing is submitted yet"];
   const { items, answered, delivered, cursor } = saved;
-  const steps = countsOf(items.flatMap(([, item]) => submissionsOf(item).map(({ step }) => step)));
+  const unfinished = items.flatMap(([, item]) => submissionsOf(item).filter((one) => !isFinished(one)));
+  const steps = countsOf(unfinished.map(({ step }) => step));
   const packed = [...answered, ...delivered].reduce((sum, [, digests]) => sum + digests.length / 16, 0);
   const finished = packed + items.filter(([, { day }]) => day !== "").length;
   const byStep = [...steps].map(([step, count]) => `${count} ${step}`);

@@ -75,10 +75,9 @@ async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
   const found = [...inputs.found];
   inputs.found.clear();
   for (const [key, email] of found) {
-    const { handle } = book.get(key);
-    if (handle === null || handle.sealed === null || !book.isRetrievable(run.stream, key)) continue;
-    const answer = unseal(book.salt.key, email, handle.sealed);
-    if (answer !== undefined) yield* deliver(run, { key, id: handle.id, job: null }, answer);
+    const { id, sealed = null } = book.retrievable(run.stream, key) ?? {};
+    const answer = sealed === null ? undefined : unseal(book.salt.key, email, sealed);
+    if (id !== undefined && answer !== undefined) yield* deliver(run, { key, id, job: null }, answer);
   }
 }
 

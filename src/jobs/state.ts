@@ -28,22 +28,15 @@ const object = (required: object, optional: object = {}) => ({
 const SUBMISSION = object(
   { id: TEXT, at: MOMENT, step: { enum: STEPS }, day: DAY, sync: TEXT },
   {
-    ...{ job: orNull(TEXT), code: orNull(TEXT), ended: orNull(MOMENT), asked: orNull(MOMENT) },
-    ...{ due: orNull(MOMENT), charged: { ...AMOUNT, default: 0 } },
-  },
-);
-const HANDLE = object(
-  { id: TEXT, at: MOMENT },
-  {
-    ...{ job: orNull(TEXT), sealed: orNull(TEXT), sure: { type: "boolean", default: false } },
-    cost: { ...AMOUNT, default: 0 },
+    ...{ job: orNull(TEXT), sealed: orNull(TEXT), code: orNull(TEXT), ended: orNull(MOMENT) },
+    ...{ asked: orNull(MOMENT), due: orNull(MOMENT), charged: { ...AMOUNT, default: 0 } },
   },
 );
 const SUBMISSIONS = {
   ...{ type: "object", propertyNames: { pattern: "\\." }, additionalProperties: SUBMISSION, default: {} },
 };
 const DAY_OR_NONE = { type: "string", format: "day or none", default: "" };
-const ITEM = object({}, { day: DAY_OR_NONE, handle: orNull(HANDLE), subs: SUBMISSIONS });
+const ITEM = object({}, { day: DAY_OR_NONE, subs: SUBMISSIONS });
 const ITEMS = listOf(tuple(DIGEST, ITEM));
 const PACKED = listOf(tuple(DAY, { type: "string", format: "digests" }));
 const MONEY = {
@@ -119,12 +112,9 @@ export const toFields = ({ items = [], ...lists }: Changes): JsonObject =>
 /** Reads changes; a list that is not there is empty. @throws NotOurs */
 export const parseChanges = (fields: JsonObject): Changes => checked<Changes>(CHANGES, fields);
 
-const toEntry = ([key, { day, handle, subs }]: KeyedItem): unknown => [
+const toEntry = ([key, { day, subs }]: KeyedItem): unknown => [
   key,
-  short({
-    ...{ day, handle: handle && short(handle) },
-    subs: Object.fromEntries(Object.entries(subs).map(([id, sub]) => [id, short(sub)])),
-  }),
+  short({ day, subs: Object.fromEntries(Object.entries(subs).map(([id, sub]) => [id, short(sub)])) }),
 ];
 
 /** Fields that have their default value are left out. */

@@ -5,8 +5,7 @@ import { Book, type SavedJobs } from "../../../src/jobs/book.ts";
 import {
   addPrice,
   type Changes,
-  type Handle,
-  higherHandle,
+  handleOf,
   type Item,
   isSettled,
   joinItems,
@@ -45,30 +44,21 @@ const subAt = (most: number): fc.Arbitrary<Submission> =>
     .tuple(fc.nat(most), fc.constantFrom(...STEPS), fc.option(fc.nat(2)), fc.option(fc.nat(1)))
     .map(([nth, step, asked, due]) => {
       const at = T0 + (nth * DAY_MS) / 2;
-      const job = step === "open" || step === "unpaid" || step === "failed" ? `j${nth}` : null;
+      const job = STEPS.indexOf(step) >= STEPS.indexOf("open") ? `j${nth}` : null;
       const ended = step === "failed" ? at : null;
-      return { ...newSubmission(`r${nth}.0`, at, dayOf(at), `s${nth % 2}`), step, asked, due, job, ended };
+      const sealed = step === "answered" && nth % 3 === 0 ? "sealed" : null;
+      const id = `r${nth}.0`;
+      return { ...newSubmission(id, at, dayOf(at), `s${nth % 2}`), step, asked, due, job, ended, sealed };
     });
-
-const HANDLE: fc.Arbitrary<Handle> = fc
-  .tuple(fc.nat(5), fc.boolean(), fc.constantFrom("job", "sealed", "both"))
-  .map(([nth, sure, kind]) => {
-    const at = T0 + (nth * DAY_MS) / 2;
-    const [job, sealed] = [kind === "sealed" ? null : `j${nth}`, kind === "job" ? null : "sealed"];
-    return { id: `r${nth}.0`, at, job, sealed, sure, cost: 1 };
-  });
 
 const byId = (subs: readonly Submission[]): Item["subs"] =>
   Object.fromEntries(subs.map((sub) => [sub.id, sub]));
 
 const itemOf = (most: number): fc.Arbitrary<Item> =>
-  fc
-    .tuple(fc.option(HANDLE), fc.option(fc.nat(3)), fc.array(subAt(most), { maxLength: 3 }))
-    .map(([handle, day, subs]) => {
-      const last = day === null ? "" : dayOf(T0 + day * DAY_MS);
-      const answered = handle === null ? last : dayOf(handle.at);
-      return joinItems(UNBOUGHT, { day: answered, handle, subs: byId(subs) });
-    });
+  fc.tuple(fc.option(fc.nat(3)), fc.array(subAt(most), { maxLength: 4 })).map(([day, subs]) => {
+    const last = day === null ? "" : dayOf(T0 + day * DAY_MS);
+    return joinItems(UNBOUGHT, { day: last, subs: byId(subs) });
+  });
 const ITEM = itemOf(5);
 
 const CHANGES: fc.Arbitrary<Changes> = fc.record({
@@ -118,27 +108,20 @@ describe("joinItems()", () => {
     const item = { ...UNBOUGHT, subs: { "r.0": open } };
     const answered = (day: number): Item => joinItems(item, { ...UNBOUGHT, day: dayOf(T0 + day * DAY_MS) });
     expect(answered(-1).subs).toEqual(item.subs);
-    expect(answered(0)).toMatchObject({ subs: {}, handle: { job: "j", sure: false } });
-    expect(answered(1)).toMatchObject({ subs: {}, handle: null });
+    expect(answered(0).subs).toEqual({ "r.0": { ...open, step: "covered" } });
+    expect(answered(1).subs).toEqual({});
   });
 });
 
-describe("higherHandle()", () => {
-  it("keeps more ways to an answer, and surer and newer ones before that", () => {
-    const both: Handle = { ...{ id: "r", at: T0, sure: true, cost: 1 }, job: "j", sealed: "s" };
-    const better = [
-      { ...both, at: T0 + 1, sealed: null },
-      { ...both, cost: 2 },
-    ];
-    const worse = [
-      { ...both, job: null },
-      { ...both, sealed: null },
-      { ...both, sure: false, at: T0 + 1 },
-    ];
-    const isKept = (one: Handle, other: Handle): boolean =>
-      higherHandle(one, other) === one && higherHandle(other, one) === one;
-    expect(better.map((one) => isKept(one, both))).toEqual(better.map(() => true));
-    expect(worse.map((one) => isKept(both, one))).toEqual(worse.map(() => true));
+describe("handleOf()", () => {
+  it("is the answered submission before one that may have the answer too, and the newest of these", () => {
+    const of = (nth: number, step: "covered" | "answered"): Submission => ({
+      ...{ ...newSubmission(`r.${nth}`, T0 + nth, DAY, "s"), step, job: "j" },
+    });
+    const item = (...subs: readonly Submission[]): Item => ({ day: DAY, subs: byId(subs) });
+    expect(handleOf(item(of(0, "covered"), of(1, "answered"), of(2, "covered")))?.id).toBe("r.1");
+    expect(handleOf(item(of(0, "covered"), of(1, "covered")))?.id).toBe("r.1");
+    expect(handleOf(item())).toBeUndefined();
   });
 });
 
@@ -251,8 +234,8 @@ describe("Book", () => {
   it("keeps the jobs of five thousand answers that are not delivered, and the days of the others", () => {
     const book = newBook("me", STREAM);
     const items = Array.from({ length: 5_001 }, (_, nth): [string, Item] => {
-      const handle = { id: `r.${nth}`, at: T0, job: `j${nth}`, sealed: null, sure: true, cost: 1 };
-      return [keyOf(nth), { ...UNBOUGHT, day: DAY, handle }];
+      const one = { ...newSubmission(`r.${nth}`, T0, DAY, "s"), step: "answered", job: `j${nth}` } as const;
+      return [keyOf(nth), { day: DAY, subs: { [one.id]: one } }];
     });
     book.addState(STREAM, { ...SAVED, items });
     const before = book.toState(STREAM, T0);
