@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
-import type { JobStreamSpec } from "../catalog/streams.ts";
 import { type Account, type Charged, roomFor } from "./caps.ts";
 import { isInFlight, probesLeft, reasonToBuy } from "./due.ts";
 import { digestOf, type Salt } from "./identity.ts";
@@ -48,8 +47,9 @@ export type InputCursor = {
   readonly through: Day;
 };
 
-/** A job stream of the settings that this run uses. */
-export type RememberedStream = JobStreamSpec & {
+/** A stream of the setting. */
+export type BookStream = {
+  readonly name: string;
   readonly isSelected: boolean;
   /** Whether everything is to be delivered again, and the generation that the platform fills then. */
   readonly isRefresh: boolean;
@@ -62,11 +62,8 @@ export type BookOptions = {
   /** The platform's name for this sync, which several runs may try. */
   readonly syncId: string;
   readonly runId: string;
-  /** The streams of the setting. */
   readonly streams: readonly BookStream[];
 };
-
-type BookStream = Pick<RememberedStream, "name" | "isSelected" | "isRefresh" | "generation">;
 
 /** `days`: by item, the day of the newest answer that was delivered. `cursor` is the newest moment of the records. */
 type Deliveries = BookStream & { readonly cursor: string | null; readonly days: Map<string, Day> };
@@ -96,10 +93,8 @@ export class Book {
   readonly #items = new Map<string, Item>();
   /** The items that have submissions without an answer. */
   readonly #busy = new Set<string>();
-  /** The items that this run's inputs name. */
-  readonly #named = new Set<string>();
-  /** Those, and the items in the states of this connection. Receipts may know items of other connections. */
-  readonly #own = new Set<string>();
+  /** The items of this connection's inputs and states, and whether inputs of this run name them. Receipts may know others. */
+  readonly #own = new Map<string, boolean>();
   readonly #streams: Map<string, Deliveries>;
   readonly #spent = new Map<string, Spending>();
   #prices: readonly Price[] = [];
@@ -139,8 +134,7 @@ export class Book {
   /** The key of an item that this run's inputs name. */
   name(item: string): string {
     const key = this.keyOf(item);
-    this.#named.add(key);
-    this.#own.add(key);
+    this.#own.set(key, true);
     return key;
   }
 
@@ -151,8 +145,8 @@ export class Book {
 
   /** The items of this connection whose jobs are open, or whose answers a stream lacks and can get. */
   *collectable(stream: string, namedOnly: boolean): Generator<string> {
-    for (const key of namedOnly ? this.#named : this.#own)
-      if (this.toCollect(stream, key).length > 0) yield key;
+    for (const [key, isNamed] of this.#own)
+      if ((isNamed || !namedOnly) && this.toCollect(stream, key).length > 0) yield key;
   }
 
   // Texts.
@@ -170,7 +164,8 @@ export class Book {
     const { items, delivered, inputs } = saved;
     const answered = [...saved.answered, ...delivered];
     this.add({ ...saved, answered });
-    for (const [key] of [...items, ...answered.flatMap(unpacked)]) this.#own.add(key);
+    for (const [key] of [...items, ...answered.flatMap(unpacked)])
+      this.#own.set(key, this.#own.get(key) ?? false);
     for (const input of inputs)
       if (input.through > (this.inputs.get(input.from)?.through ?? "")) this.inputs.set(input.from, input);
     const known = this.#deliveriesTo(stream);
@@ -206,7 +201,7 @@ export class Book {
     const answered: [Day | "", string][] = [];
     const delivered: typeof answered = [];
     let handles = 0;
-    for (const key of this.#own) {
+    for (const key of this.#own.keys()) {
       const item = this.get(key);
       const { day } = item;
       const isLacking = this.#options.streams.some(
@@ -327,7 +322,7 @@ export class Book {
    * that the table is empty where they name no others
    */
   isRefreshed(stream: string, empties: boolean): boolean {
-    const keys = [...this.#named];
+    const keys = [...this.#own].flatMap(([key, isNamed]) => (isNamed ? [key] : []));
     if (keys.length === 0) return empties;
     const isKnown = keys.some((key) => this.get(key).day !== "");
     return isKnown && keys.every((key) => isSettled(this.get(key)) && !this.hasUndelivered(stream, key));

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
+import { JOB_SETTINGS, type JobSetting, type JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { LockRuntime } from "../output/files/lock.ts";
 import { codeOf } from "../output/files/reason.ts";
-import { Book, type RememberedStream, type SavedJobs } from "./book.ts";
+import { Book, type BookStream, type SavedJobs } from "./book.ts";
 import { receiptsPathOf, saltOf } from "./identity.ts";
 import { type Line, otherSalt, Receipts } from "./receipts.ts";
 import { parseJobState } from "./state.ts";
@@ -20,7 +20,8 @@ export type MemoryOptions = {
   readonly environment: Environment;
   /** The state of each stream. */
   readonly states: ReadonlyMap<string, unknown>;
-  readonly streams: readonly RememberedStream[];
+  /** The streams of the settings that this run uses. */
+  readonly streams: readonly (JobStreamSpec & BookStream)[];
   /** The platform's name for this sync, however often it tries it. */
   readonly syncId?: string | null;
   /** Undefined: nothing is locked or written. */
@@ -67,7 +68,8 @@ export class Memory {
       memory.#readStates();
       if (options.lock === undefined) return memory;
       await memory.#refuseOtherKey();
-      if (memory.blocked === undefined) await memory.#receipts?.begin(memory.#lines(), memory.#changes());
+      const missing = [...memory.#books].map(([setting, book]) => [setting, book.takeChanges()] as const);
+      if (memory.blocked === undefined) await memory.#receipts?.begin(memory.#lines(), missing);
       return memory;
     } catch (error) {
       await memory.close();
@@ -161,10 +163,6 @@ export class Memory {
         this.#unusable.set(setting, error);
       }
     }
-  }
-
-  #changes(): readonly Line[] {
-    return [...this.#books].map(([setting, book]) => [setting, book.takeChanges()]);
   }
 
   *#lines(): Generator<Line> {
