@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { DAY } from "./rows.js";
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 /** The sandbox's own. */
@@ -11,7 +12,7 @@ const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
 const JQ = '{type:"RECORD",record:{stream:"people",emitted_at:0,data:.}}';
 
 /** Everything in one window, as exports of other programs are. */
-export const ONE_WINDOW = { max_window_rows: 100_000_000 };
+export const ONE_WINDOW = { start_date: DAY, end_date: DAY };
 export const DROPPED = { drop_fields: ["people.lastName"] };
 export const HASHED = { ...DROPPED, hash_fields: ["people.email"], hash_salt: "a long random text" };
 

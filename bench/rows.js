@@ -7,10 +7,12 @@ import { createGzip } from "node:zlib";
 import { startSandbox } from "../dist/sandbox/server.js";
 
 const CACHE = new URL("../.cache/bench", import.meta.url);
+/** When everybody was checked. */
+export const DAY = "2026-01-01";
 
-/** An export of so many people over ten years, newest first: its files, plain and gzipped, and their bytes. */
+/** An export of so many people of one day, newest first: its files, plain and gzipped, and their bytes. */
 export async function prepareRows(people) {
-  const path = (suffix) => fileURLToPath(new URL(`people-${people}.${suffix}`, CACHE));
+  const path = (suffix) => fileURLToPath(new URL(`day-${people}.${suffix}`, CACHE));
   const files = { plain: path("ndjson"), gzipped: path("ndjson.gz") };
   if (!existsSync(files.gzipped)) {
     mkdirSync(CACHE, { recursive: true });
@@ -23,7 +25,7 @@ export async function prepareRows(people) {
 }
 
 async function writePlain(people, file) {
-  const sandbox = await startSandbox({ people, undated: 0, now: "2026-01-01T00:00:00Z" });
+  const sandbox = await startSandbox({ people, undated: 0, days: 0.9, now: `${DAY}T23:59:00Z` });
   try {
     const response = await fetch(`${sandbox.url}/api/v1/public/people/stream`, {
       headers: { "x-api-key": sandbox.key, "accept-encoding": "identity" },
