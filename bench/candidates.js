@@ -16,13 +16,21 @@ export const ONE_WINDOW = { start_date: DAY, end_date: DAY };
 export const DROPPED = { drop_fields: ["people.lastName"] };
 export const HASHED = { ...DROPPED, hash_fields: ["people.email"], hash_salt: "a long random text" };
 
-/** The program of a build. */
-export const programOf = (dist) => join(dist, "source-contact-intelligence.js");
-export const CLI = programOf(at("../dist"));
+const DIST = at("../dist");
+/** A program of a build. */
+export const programOf = (dist = DIST, name = "source-contact-intelligence") => join(dist, `${name}.js`);
+
+/** The candidates of this build, each with the same one of another build behind it, if `other` is its dist folder. */
+export function ofBuilds(other, candidatesOf) {
+  const mine = candidatesOf(DIST);
+  if (other === undefined) return mine;
+  const theirs = candidatesOf(other);
+  return mine.flatMap((one, nth) => [one, { ...theirs[nth], name: `${one.name}, the other build` }]);
+}
 
 /** Our own program, with all that a user has on. */
-export const ours = (url, config = {}, program = CLI) => [
-  ...[process.execPath, program, "read", "--stream", "people"],
+export const ours = (url, config = {}, dist) => [
+  ...[process.execPath, programOf(dist), "read", "--stream", "people"],
   ...["--config", configFile({ base_url: url, ...config })],
 ];
 
@@ -36,7 +44,7 @@ export function configFile(config) {
   return file;
 }
 
-export const prototype = (name, url) => [process.execPath, at(`${name}.js`), url];
+export const prototype = (file, url, name) => ({ name, command: [process.execPath, at(file), url] });
 
 /** Commands of a shell that are on the path. */
 export function shellCandidates(url) {

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CLI, configFile } from "./candidates.js";
+import { configFile, programOf } from "./candidates.js";
 import { measure } from "./measure.js";
 
 const count = Number(process.argv[2] ?? 100_000);
@@ -48,7 +48,7 @@ const config = configFile({
   email_verification: { emails_file: path("emails.txt") },
 });
 const words = ["read", "--stream", stream, "--config", config, "--state", path("state.json")];
-const { seconds, cpu, peakMiB, bytes } = await measure([process.execPath, CLI, ...words]);
+const { seconds, cpu, peakMiB, bytes } = await measure([process.execPath, programOf(), ...words]);
 const [stateBytes, receiptsBytes] = ["state.json", "receipts.jsonl"].map((name) => statSync(path(name)).size);
 const megabytes = (size) => (size / 1e6).toFixed(1);
 console.log(

@@ -1,4 +1,4 @@
-// Reads many rows into a slow reader and prints the most memory that the built program held: `node bench/memory.js [--rows N]`.
+// Reads many rows into a slow reader and prints the most memory that the built program held: `node bench/memory.js [ROWS]`.
 import { setTimeout as delay } from "node:timers/promises";
 import { ours } from "./candidates.js";
 import { lineFeedsIn, measure } from "./measure.js";
@@ -6,8 +6,7 @@ import { startServer } from "./server-process.js";
 
 const MOST_MIB = 300;
 const [PAUSE_EVERY_BYTES, PAUSE_MS] = [64 * 1024 * 1024, 200];
-const at = process.argv.indexOf("--rows");
-const people = at < 0 ? 10_000_000 : Number(process.argv[at + 1]);
+const people = Number(process.argv[2] ?? 10_000_000);
 const server = await startServer("./sandbox.js", JSON.stringify({ people }));
 let [lines, sincePause] = [0, 0];
 const { peakMiB } = await measure(ours(server.url), true, async (chunk) => {

@@ -4,13 +4,12 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { configFile, DROPPED, HASHED, ONE_WINDOW, ours } from "./candidates.js";
+import { configFile, DROPPED, HASHED, ONE_WINDOW, ofBuilds, ours, programOf } from "./candidates.js";
 import { resultsTable, takeTurns } from "./measure.js";
 import { prepareRows } from "./rows.js";
 import { startServer } from "./server-process.js";
 
 const textOf = (path) => readFileSync(new URL(path, import.meta.url), "utf8");
-const TAP = new URL("../dist/tap-contact-intelligence.js", import.meta.url).pathname;
 const DESELECTED = ["jobTitle", "seniority", "linkedinUrl", "location", "sources"];
 const NAMED = { only_fields: ["email", "firstName", "jobTitle", "company", "industry"] };
 /** Of the major version that the image runs, and the options that it sets there. */
@@ -18,7 +17,7 @@ const IMAGE_NODE = "node@24";
 const IMAGE_OPTIONS = /^ENV NODE_OPTIONS="(.+)"$/m.exec(textOf("../Dockerfile"))[1];
 
 /** A table for each Node. */
-export async function paths(rows, runs) {
+export async function paths(rows, runs, other) {
   await prepareRows(rows);
   const folder = mkdtempSync(join(tmpdir(), "paths-"));
   const server = await startServer("./server.js", rows);
@@ -27,7 +26,8 @@ export async function paths(rows, runs) {
   try {
     for (const node of [[process.execPath], [imageNode(), ...IMAGE_OPTIONS.split(" ")]]) {
       const version = execFileSync(node[0], ["--version"], { encoding: "utf8" }).trim();
-      const results = await takeTurns(candidatesOf(node, server.url, small.url, folder), runs);
+      const candidates = ofBuilds(other, (dist) => candidatesOf(node, dist, server.url, small.url, folder));
+      const results = await takeTurns(candidates, runs);
       tables.push(`Node ${version}:\n\n${resultsTable(results)}`);
     }
   } finally {
@@ -38,16 +38,17 @@ export async function paths(rows, runs) {
   return tables;
 }
 
-function candidatesOf(node, url, small, folder) {
+function candidatesOf(node, dist, url, small, folder) {
   const read = (name, goal, config, ...more) => ({
     ...{ name, goal },
-    command: [...node, ...ours(url, { ...ONE_WINDOW, ...config }).slice(1), ...more],
+    command: [...node, ...ours(url, { ...ONE_WINDOW, ...config }, dist).slice(1), ...more],
   });
   const tap = (name, goal, deselected) => {
     const catalog = join(folder, `${deselected.length}.json`);
     writeFileSync(catalog, JSON.stringify(catalogOf(deselected)));
     const config = configFile({ base_url: url, ...ONE_WINDOW });
-    return { name, goal, command: [...node, TAP, "--config", config, "--catalog", catalog] };
+    const program = programOf(dist, "tap-contact-intelligence");
+    return { name, goal, command: [...node, program, "--config", config, "--catalog", catalog] };
   };
   const output = (name, goal, ...more) => {
     const place = join(folder, "rows");
@@ -58,7 +59,7 @@ function candidatesOf(node, url, small, folder) {
     };
     return { name, goal, command: emptied };
   };
-  const state = join(folder, "state.json");
+  const state = join(mkdtempSync(join(folder, "state-")), "state.json");
   return [
     read("the default: Airbyte messages", "", {}),
     read("one field dropped (`drop_fields`)", 1.1, DROPPED),
@@ -71,7 +72,7 @@ function candidatesOf(node, url, small, folder) {
     output("files, `--compress gzip`", 1.5, "--compress", "gzip"),
     {
       ...{ name: "a quiet sync of 100 people", goal: "0.27 s, 75 MiB" },
-      command: [...node, ...ours(small).slice(1), "--state-file", state],
+      command: [...node, ...ours(small, {}, dist).slice(1), "--state-file", state],
     },
   ];
 }

@@ -1,8 +1,8 @@
 // `npm run bench [-- --runs 5] [--rows 1000000] [--only SECTION] [--against DIST]`: measures side by side and prints tables.
 // Sections: throughput, paths, startUp, planning. --against names another build's dist folder, which takes its turns in
-// throughput and startUp. docs/benchmarks.md has the figures of a quiet machine.
+// paths and startUp. docs/benchmarks.md has the figures of a quiet machine.
 import { parseArgs } from "node:util";
-import { HASHED, ONE_WINDOW, ours, programOf, prototype, shellCandidates } from "./candidates.js";
+import { HASHED, ONE_WINDOW, ours, prototype, shellCandidates } from "./candidates.js";
 import { resultsTable, takeTurns } from "./measure.js";
 import { paths } from "./paths.js";
 import { planning } from "./planning.js";
@@ -19,7 +19,6 @@ const { values } = parseArgs({
   },
 });
 const [rows, runs] = [Number(values.rows), Number(values.runs)];
-const other = values.against && programOf(values.against);
 
 /** Everybody over the same rows in one window, as they are and gzipped. */
 async function throughput() {
@@ -31,32 +30,25 @@ async function throughput() {
     const words = `${rows.toLocaleString("en")} rows, ${megabytes} MB${isZipped ? " of gzip" : ""} on the wire:`;
     return `${words}\n\n${resultsTable(results, rows)}`;
   };
-  const mine = (name, url, config, program) => ({
-    name,
-    command: ours(url, { ...ONE_WINDOW, ...config }, program),
-  });
+  const mine = (name, url, config) => ({ name, command: ours(url, { ...ONE_WINDOW, ...config }) });
   const plain = await taken(false, (url) => [
     mine("this connector", url, {}),
-    ...(other ? [mine("the other build", url, {}, other)] : []),
     mine("this connector, one field dropped and one hashed", url, HASHED),
-    { name: "the least: parse, check, splice (`bench/splice.js`)", command: prototype("splice", url) },
-    {
-      name: "the usual loop: parse, check, stringify (`bench/plain.js`)",
-      command: prototype("plain", url),
-    },
+    prototype("splice.js", url, "the least: parse, check, splice (`bench/splice.js`)"),
+    prototype("plain.js", url, "the usual loop: parse, check, stringify (`bench/plain.js`)"),
     ...shellCandidates(url),
   ]);
   const zipped = await taken(true, (url) => [
     mine("this connector", url, {}),
-    { name: "the least", command: prototype("splice", url) },
+    prototype("splice.js", url, "the least"),
   ]);
   return [plain, zipped];
 }
 
 const sections = {
   throughput,
-  paths: () => paths(rows, runs),
-  startUp: async () => [await startUp(20, other)],
+  paths: () => paths(rows, runs, values.against),
+  startUp: async () => [await startUp(20, values.against)],
   planning: async () => [await planning()],
 };
 for (const [name, section] of Object.entries(sections)) {
