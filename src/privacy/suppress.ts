@@ -23,8 +23,8 @@ const SEPARATORS = /[,;<>\r\n]/;
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
-/** The table of marks fits into a processor's cache, and has ten places for each of 100,000 names. */
-const MARK_BITS = 20;
+/** 2 to this power is the number of marks: 20 for each of 100,000 names. Bits of 256 KiB stay in a processor's cache. */
+const MARK_BITS = 21;
 
 /** The people, companies and items that `suppress_file` names, as normal forms and digests of them. */
 export class Suppression {
@@ -33,13 +33,16 @@ export class Suppression {
   readonly #names: ReadonlySet<string>;
   readonly #hasDigests: boolean;
   /** A Set of 100,000 names is slow to search: no mark means that it lacks a value. */
-  readonly #marks = new Uint8Array(1 << MARK_BITS);
+  readonly #marks = new Uint8Array(1 << (MARK_BITS - 3));
 
   constructor(entries: readonly (readonly string[])[]) {
     this.entries = entries.length;
     this.#names = new Set(entries.flat());
     this.#hasDigests = [...this.#names].some((name) => name.startsWith("sha256:"));
-    for (const name of this.#names) this.#marks[markOf(`"${name}"`)] = 1;
+    for (const name of this.#names) {
+      const mark = markOf(`"${name}"`);
+      this.#marks[mark >>> 3] = (this.#marks[mark >>> 3] ?? 0) | (1 << (mark & 7));
+    }
   }
 
   /** A digest of all entries together. */
@@ -79,8 +82,9 @@ export class Suppression {
   }
 
   #hasUsual(json: string): boolean {
-    const mayHave = this.#hasDigests || this.#marks[markOf(json)] === 1;
-    return mayHave && this.#hasName(json.slice(1, -1).toLowerCase());
+    const mark = markOf(json);
+    const isMarked = (((this.#marks[mark >>> 3] ?? 0) >>> (mark & 7)) & 1) === 1;
+    return (isMarked || this.#hasDigests) && this.#hasName(json.slice(1, -1).toLowerCase());
   }
 
   #hasName(name: string): boolean {
@@ -88,7 +92,7 @@ export class Suppression {
   }
 }
 
-/** The place of a text's mark; ASCII letters of either case have one place. */
+/** The number of a text's mark; ASCII letters of either case have one number. */
 function markOf(text: string): number {
   let sum = 0;
   for (let at = 0; at < text.length; at++) sum = Math.imul(sum ^ (text.charCodeAt(at) | 32), 0x01000193);
