@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { createGzip } from "node:zlib";
 import { startSandbox } from "../dist/sandbox/server.js";
 
-const CACHE = new URL("../.cache/bench", import.meta.url);
+const CACHE = new URL("../.cache/bench/", import.meta.url);
 /** When everybody was checked. */
 export const DAY = "2026-01-01";
 
