@@ -3,7 +3,7 @@ import { plural } from "../base/text.ts";
 import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
 import { missingDaysOf, put, withStatus } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
-import { missingInARow, type Outcome } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
 import type { PlannedWindow } from "./plan.ts";
 import type { RowState } from "./state.ts";
 import { describe, type Window } from "./window.ts";
@@ -118,8 +118,8 @@ export class Checkpoints {
     const range = this.#closedDays(outcome.window);
     if (range !== undefined) {
       const [from, to] = range;
-      // A day that an earlier run could not read says nothing about the service now.
-      if (!this.#isMissing(from)) this.#missing = missingInARow(this.#missing, outcome);
+      // A day that an earlier run could not read, and that is read once more, says nothing about the service now.
+      if (planned.isReread || !this.#isMissing(from)) this.#missing = missingInARow(this.#missing, outcome);
       this.#from ??= planned.days?.[0] ?? from;
       this.#coverUpTo(addDays(from, -1));
       this.#state = { ...this.#state, days: put(this.#state.days, range, outcome.kind, outcome.days) };
@@ -175,4 +175,26 @@ function recordOf(outcome: Outcome, { filters }: RowState): WindowRecord {
     verdict: kind,
     ...{ counted, shown: rows, suppressed, passes, seconds },
   };
+}
+
+/** Days in a row that no attempt read to its end, and those together with days that show nothing of what is counted. */
+const MAX_UNREAD_DAYS = 2;
+const MAX_MISSING_DAYS = 30;
+
+/**
+ * Returns the missing days in a row that end with an outcome.
+ * @param row those before it
+ * @throws BodyError for too many: an outage, or a count of rows that are nowhere, must not become years of missing days
+ */
+function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
+  if (outcome.kind !== "missing" || (outcome.isRead && outcome.rows > 0)) return [];
+  const missing = [...row, outcome];
+  const unread = missing.filter(({ isRead }) => !isRead);
+  if (unread.length <= MAX_UNREAD_DAYS && missing.length <= MAX_MISSING_DAYS) return missing;
+  const days = missing.map(({ window }) => describe(window)).join(", ");
+  throw new BodyError(
+    `Cannot read ${days}: ${missing.length} days in a row could not be proven complete, so the service seems to be unwell. ` +
+      'The state stays before them. Run again later. If it can never serve them, name them in "ignore_missing_days"',
+    { cause: outcome.cause },
+  );
 }

@@ -1,8 +1,7 @@
-import { BodyError } from "../base/errors.ts";
 import type { Day } from "../base/time.ts";
 import type { LineBatch } from "./event.ts";
 import type { Count, Service } from "./service.ts";
-import { describe, type Window } from "./window.ts";
+import type { Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
 
 /** A window to read. `count`: its own, if it was counted; the reader counts again if it is too old. */
@@ -49,7 +48,7 @@ export type Outcome = {
   /** The newest cursor that was shown and may be the stream's, as the service writes it. */
   readonly newest?: string | undefined;
   /** For `missing`: whether an attempt came to its end. A service that ends nothing is down. */
-  readonly isRead?: boolean;
+  readonly isRead: boolean;
   readonly cause?: unknown;
   /** For the summary. `counted`: null if nothing was counted. `seconds`: by the service's clock. */
   readonly counted: number | null;
@@ -60,26 +59,3 @@ export type Outcome = {
 export type WindowEvent =
   | { readonly kind: "rows"; readonly batch: LineBatch }
   | { readonly kind: "outcome"; readonly outcome: Outcome };
-
-/** Days in a row that no attempt read to its end, and those together with days that show nothing of what is counted. */
-const MAX_UNREAD_DAYS = 2;
-const MAX_MISSING_DAYS = 30;
-
-/**
- * Returns the missing days in a row that end with an outcome.
- * @param row those before it
- * @throws BodyError for too many: an outage, or a count of rows that are nowhere, must not become years of missing days
- */
-export function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
-  const isDown = outcome.isRead !== true || outcome.rows === 0;
-  if (outcome.kind !== "missing" || outcome.window.kind !== "closed" || !isDown) return [];
-  const missing = [...row, outcome];
-  const unread = missing.filter(({ isRead }) => isRead !== true);
-  if (unread.length <= MAX_UNREAD_DAYS && missing.length <= MAX_MISSING_DAYS) return missing;
-  const days = missing.map(({ window }) => describe(window)).join(", ");
-  throw new BodyError(
-    `Cannot read ${days}: ${missing.length} days in a row could not be proven complete, so the service seems to be unwell. ` +
-      'The state stays before them. Run again later. If it can never serve them, name them in "ignore_missing_days"',
-    { cause: outcome.cause },
-  );
-}

@@ -1,23 +1,18 @@
-import { BodyError, DataError } from "../base/errors.ts";
-import { fromLatin1, plural, toLatin1 } from "../base/text.ts";
+import { BodyError, type ConnectorError, DataError, ScrambledError } from "../base/errors.ts";
+import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import { type LineBatch, NO_FACTS, type RawLine, type UsualNames } from "./event.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
-import { IS_NEW, inGroup, inPass, type KeyDigests, type SeenRows } from "./seen-rows.ts";
+import { contentOf, identityOf } from "./row-identity.ts";
+import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./service.ts";
-import { type ClosedWindow, describe, type Window } from "./window.ts";
+import { Shown } from "./shown.ts";
+import { describe, type Window } from "./window.ts";
 
 const SEEN = 1;
 const BEFORE_COUNT = 2;
 const DATED = 4;
 const UNDATED = 8;
-
-/** The rows of a window that its parts need not show again, by days since 1970. `group`: the seen rows' own, while it lasts. */
-export type Kept = {
-  readonly days: ReadonlyMap<number, number>;
-  readonly newest: string | undefined;
-  readonly group: number | undefined;
-};
 
 /**
  * The attempts at a window under one count, and what they show. Numbers count distinct keys, so that no repeated row can
@@ -25,12 +20,17 @@ export type Kept = {
  */
 export class Pass {
   readonly window: Window;
-  /** The count that the attempts are compared with. */
+  /** The count that the latest attempt is compared with, and the one after it; undefined: it was not asked for. */
   count: Count;
+  after: Count | undefined;
   /** The number of attempts, under all counts. */
   passes = 0;
   /** Keys that the attempts under this count showed together. */
   shown = 0;
+  /** Whether rows of the window were shown under any count. */
+  readonly wasShown: boolean;
+  /** Whether a walk over the pages came to its end, and the window was counted the same after it. */
+  isWalked = false;
   /** Keys of this attempt, and those of them with a cursor. An unreadable cursor counts as dated and as undated. */
   distinct = 0;
   dated = 0;
@@ -41,55 +41,71 @@ export class Pass {
   fresh = 0;
   /** The most rows that a page says there are. */
   total = 0;
-  /** Shown rows without a readable place among the days. */
-  hasUnreadable = false;
-  readonly #seen: SeenRows;
+  readonly #began: number;
+  readonly #shown: Shown;
   readonly #rules: RunRules;
   readonly #from: number;
   readonly #end: number;
+  #group: number | undefined;
+  /** Whether the parts of the window begin with its shown rows. */
+  #isKept = false;
+  #error: ConnectorError | undefined;
+  #isRead = false;
   #movedFrom = 0;
   #suppressed = 0;
-  #group: number | undefined;
-  /** The shown rows by days since 1970, without those of the current day. */
-  #days = new Map<number, number>();
-  #day = Number.NaN;
-  #inDay = 0;
-  /** The newest cursor that may be the stream's, and its moment. */
-  #newest: string | undefined;
-  #newestAt = Number.NEGATIVE_INFINITY;
   #withoutKey = 0;
   #newUnreadable = 0;
   #newSuppressed = 0;
 
-  constructor(window: Window, count: Count, rules: RunRules, seen: SeenRows, kept?: Kept) {
-    [this.window, this.count, this.#rules, this.#seen] = [window, count, rules, seen];
+  /** @param whole the pass over the window that this one is a part of */
+  constructor(window: Window, count: Count, rules: RunRules, whole?: Pass) {
+    [this.window, this.count, this.#rules, this.#began] = [window, count, rules, rules.service.now()];
+    this.#shown = whole === undefined ? new Shown(this.counted) : whole.#shown;
     const isFiltered = window.kind === "closed" || (window.kind === "open" && !window.undated);
     this.#from = isFiltered ? startOf(window.from) : Number.NEGATIVE_INFINITY;
     this.#end = window.kind === "closed" ? startOf(addDays(window.to, 1)) : Number.POSITIVE_INFINITY;
-    if (kept === undefined || kept.group !== seen.group || window.kind !== "closed") return;
-    const newestAt = instant(kept.newest ?? "");
-    if (newestAt >= this.#from && newestAt < this.#end)
-      [this.#newest, this.#newestAt] = [kept.newest, newestAt];
-    this.#group = kept.group;
-    this.#days = new Map([...kept.days].filter(([day]) => isIn(window, day)));
-    for (const rows of this.#days.values()) this.shown += rows;
+    const days = this.#shown.daysBetween(this.#from, this.#end);
+    this.wasShown = days.length > 0;
+    const { group } = this.#shown.seen;
+    if (whole === undefined || !whole.#isKept || whole.#group !== group) return;
+    [this.#group, this.isWalked] = [group, whole.isWalked];
+    for (const [, rows] of days) this.shown += rows;
   }
 
-  /**
-   * Begins an attempt. Attempts at closed days, or at everything, add up while their count stays the same.
-   * @param afterEnd whether the attempt before came to its end. If it showed more than was counted, it delivered all, and
-   *   may have read a copy that lags.
-   */
-  begin(count: Count, afterEnd: boolean): void {
-    const mayLag = afterEnd && count.known && this.distinct > this.count.rows;
-    const isSame = count.rows === this.count.rows && !mayLag && !this.#seen.isFull;
+  /** The rows that are counted, people without a date too. */
+  get counted(): number {
+    const { rows, undated } = this.count;
+    return this.window.kind === "undated" ? undated : rows + undated;
+  }
+
+  /** Whether the latest attempt came to its end. */
+  get isClean(): boolean {
+    return this.#error === undefined;
+  }
+
+  /** Why the latest attempt proves nothing. */
+  get cause(): ConnectorError {
+    return this.#error ?? unproven(this);
+  }
+
+  /** Whether rows are passed on without being remembered. */
+  get isFull(): boolean {
+    return this.#shown.seen.isFull;
+  }
+
+  /** Begins an attempt. Attempts at closed days, or at everything, add up while their count stays the same. */
+  begin(count: Count): void {
+    const { seen } = this.#shown;
+    // An attempt that showed more than was counted delivered all, and may have read a copy that lags.
+    const mayLag = this.isClean && count.known && this.distinct > this.count.rows;
+    const isSame = count.rows === this.count.rows && !mayLag && !seen.isFull;
     const addsUp = this.window.kind === "closed" || this.window.kind === "all";
-    if (!addsUp || !isSame || this.#group !== this.#seen.group) {
-      this.#seen.beginGroup();
-      this.#forgetNumbers();
+    if (!addsUp || !isSame || this.#group !== seen.group) {
+      this.#shown.beginGroup();
+      this.#countNothing();
     }
-    this.#seen.beginPass();
-    this.count = count;
+    seen.beginPass();
+    [this.count, this.after] = [count, undefined];
     this.#movedFrom = Math.min(count.asked, startOf(this.#rules.yesterday));
     this.passes += 1;
     [this.distinct, this.dated, this.undated, this.beforeCount, this.fresh] = [0, 0, 0, 0, 0];
@@ -100,7 +116,7 @@ export class Pass {
   accept({ rows, facts }: Batch): LineBatch {
     [this.#newUnreadable, this.#newSuppressed] = [0, 0];
     const isByKey = this.#rules.onMissingKey === "reject";
-    const keys = this.#seen.digestsOf(rows.map(({ key, raw }) => (isByKey ? key : contentOf(raw))));
+    const keys = this.#shown.seen.digestsOf(rows.map(({ key, raw }) => (isByKey ? key : contentOf(raw))));
     const lines: RawLine[] = [];
     const names: UsualNames[] = [];
     rows.forEach((row, nth) => {
@@ -114,63 +130,52 @@ export class Pass {
     return facts === undefined ? { lines, names } : { lines, names, facts };
   }
 
-  /** Whether the rows that were kept, or shown, still count. */
-  get isKept(): boolean {
-    return this.#group === this.#seen.group;
-  }
-
-  /** Forgets rows that may not be what the service sent, so that they are passed on again. */
-  forget(): void {
-    this.#seen.forget();
-    this.#forgetNumbers();
-  }
-
-  /** Keeps the shown rows for the parts of the window. @param isSame whether the parts' counts add up to the window's */
-  keep(isSame: boolean): Kept {
-    this.#beginDay(Number.NaN);
-    return {
-      ...{ days: this.#days, newest: this.#newest },
-      group: isSame && !this.hasUnreadable && !this.#seen.isFull ? this.#group : undefined,
-    };
-  }
-
-  /** The part of an outcome that says what was shown. */
-  get facts(): Pick<Outcome, "window" | "rows" | "suppressed" | "days" | "newest" | "counted" | "passes"> {
-    const { window, count, passes } = this;
-    this.#beginDay(Number.NaN);
-    const days = new Map<Day, number>();
-    for (const [number, rows] of this.#days) {
-      const day = dayOf(number * DAY_MS);
-      if (rows > 0 && day < this.#rules.yesterday) days.set(day, rows);
+  /** Ends an attempt that came to its end. @throws BodyError if a row lacked its key and the stream cannot do without */
+  end(): void {
+    if (this.#withoutKey > 0) {
+      const rows = plural(this.#withoutKey, "row");
+      throw new BodyError(
+        `Cannot read ${describe(this.window)}: ${rows} came without a key. The others were read`,
+      );
     }
-    const [rows, counted] =
-      window.kind === "undated" ? [this.undated, count.undated] : [this.shown, count.rows + count.undated];
+    [this.#error, this.#isRead] = [undefined, true];
+  }
+
+  /** Ends an attempt that failed. Rows that may not be what the service sent are forgotten, so that they are passed on again. */
+  fail(error: ConnectorError): void {
+    this.#error = error;
+    if (!(error instanceof ScrambledError)) return;
+    this.#shown.forget();
+    this.#countNothing();
+  }
+
+  /** Keeps the shown rows for the parts of the window. @param isSame whether the counts of the parts say that no row moved */
+  keep(isSame: boolean): void {
+    this.#isKept = isSame && !this.#shown.hasUnplaced && !this.isFull;
+  }
+
+  /** How the window ended. */
+  outcome(kind: Outcome["kind"]): Outcome {
+    const { window, count, passes, shown: rows } = this;
+    const days = new Map<Day, number>();
+    for (const [day, shown] of this.#shown.daysBetween(this.#from, this.#end))
+      if (shown > 0) days.set(dayOf(day * DAY_MS), shown);
+    const hasUndated = window.kind === "undated" || (window.kind === "open" && window.undated);
     return {
-      ...{ window, rows, suppressed: this.#suppressed, days, newest: this.#newest, passes },
-      counted: count.known ? counted : null,
+      ...{ window, kind, passes, rows, days, suppressed: this.#suppressed, isRead: this.#isRead },
+      ...(this.#group === this.#shown.seen.group && {
+        newest: this.#shown.newestBetween(this.#from, this.#end),
+      }),
+      ...(hasUndated && { undated: count.known ? count.undated : this.undated }),
+      ...(kind === "missing" && { cause: this.cause }),
+      counted: count.known ? this.counted : null,
+      seconds: Math.max(0, this.#rules.service.now() - this.#began) / 1_000,
     };
   }
 
-  /** Whether rows are passed on without being remembered. */
-  get isFull(): boolean {
-    return this.#seen.isFull;
-  }
-
-  /** @throws BodyError if a row lacked its key and the stream cannot do without */
-  refuseMissingKeys(): void {
-    if (this.#withoutKey === 0) return;
-    throw new BodyError(
-      `Cannot read ${describe(this.window)}: ${plural(this.#withoutKey, "row")} came without a key. The others were read`,
-    );
-  }
-
-  #forgetNumbers(): void {
-    this.#group = this.#seen.group;
-    this.#days = new Map();
-    [this.#day, this.#inDay] = [Number.NaN, 0];
-    [this.#newest, this.#newestAt] = [undefined, Number.NEGATIVE_INFINITY];
+  #countNothing(): void {
+    this.#group = this.#shown.seen.group;
     [this.shown, this.#suppressed] = [0, 0];
-    this.hasUnreadable = false;
   }
 
   /** Whether the row's line is to be emitted. */
@@ -184,7 +189,7 @@ export class Pass {
     const at = cursor === null ? Number.NaN : instant(cursor);
     if (this.#hasMoved(at)) return false;
     const flags = this.#flagsOf(cursor, at);
-    const known = this.#seen.add(keys, nth, this.#identityOf(row, at), flags);
+    const known = this.#shown.seen.add(keys, nth, this.#identityOf(row, at), flags);
     const isNew = (known & IS_NEW) !== 0;
     this.#tally(flags, known, at);
     if (isNew) this.fresh += 1;
@@ -195,8 +200,7 @@ export class Pass {
     }
     if (flags & DATED && flags & UNDATED && isNew) this.#newUnreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
-    const isNewest = at > this.#newestAt || (at === this.#newestAt && (cursor ?? "") > (this.#newest ?? ""));
-    if (isNewest && at <= latest && at >= OLDEST) [this.#newestAt, this.#newest] = [at, cursor ?? undefined];
+    if (at <= latest && at >= OLDEST) this.#shown.addCursor(cursor ?? "", at);
     return isNew;
   }
 
@@ -230,45 +234,13 @@ export class Pass {
     if (news & BEFORE_COUNT) this.beforeCount += 1;
     if (news & DATED) this.dated += 1;
     if (news & UNDATED) this.undated += 1;
-    if (flags & UNDATED && flags & DATED) this.hasUnreadable = true;
+    if (flags & UNDATED) this.#shown.hasUnplaced = true;
     if (inGroup(known) & SEEN) return;
     this.shown += 1;
     if (!(flags & DATED)) return;
     // A closed window's row with an unreadable cursor counts on its first day.
-    const day = Math.floor((Number.isNaN(at) ? this.#from : at) / DAY_MS);
-    if (day !== this.#day) this.#beginDay(day);
-    this.#inDay += 1;
+    this.#shown.addTo(Math.floor((Number.isNaN(at) ? this.#from : at) / DAY_MS));
   }
-
-  /** Neighbours share their day, so that the map is asked once for each run of them. */
-  #beginDay(day: number): void {
-    if (this.#inDay > 0 && Number.isFinite(this.#day))
-      this.#days.set(this.#day, (this.#days.get(this.#day) ?? 0) + this.#inDay);
-    [this.#day, this.#inDay] = [day, 0];
-  }
-}
-
-const isIn = ({ from, to }: ClosedWindow, day: number): boolean =>
-  day * DAY_MS >= startOf(from) && day * DAY_MS <= startOf(to);
-
-/** Whether rows of a window's days were shown before it was counted. */
-export const wereShown = (window: Window, kept: Kept | undefined): boolean =>
-  window.kind === "closed" && [...(kept?.days ?? [])].some(([day, rows]) => rows > 0 && isIn(window, day));
-
-/** The moment of a cursor in ms, or a text that is finer where the cursor is. */
-function identityOf(cursor: string, at: number): number | string {
-  if (cursor.length === 24 && cursor.charCodeAt(23) === 90) return at;
-  const finer = /[.,]\d{3}(\d*[1-9])0*(?:\D|$)/.exec(cursor)?.[1];
-  // An epoch number that says no more than the millisecond, in any unit.
-  if ([at / 1_000, at, at * 1_000, at * 1_000_000].some((number) => String(number) === cursor)) return at;
-  if (/^-?\d+(?:\.\d+)?$/.test(cursor)) return cursor;
-  return finer === undefined ? at : `${at}.${finer}`;
-}
-
-/** A row's content without the spaces and escapes that an endpoint chose. */
-function contentOf(raw: RawLine): string {
-  if (!raw.includes("\\u")) return JSON.stringify(JSON.parse(raw));
-  return toLatin1(JSON.stringify(JSON.parse(fromLatin1(raw))));
 }
 
 function outside(window: Window): DataError {
@@ -278,29 +250,9 @@ function outside(window: Window): DataError {
   );
 }
 
-/**
- * Judges the latest attempt of a pass. Rows only leave closed days, so that the count must be met exactly there. From yesterday
- * on rows arrive while they are read, so that the count is a lower bound.
- * @param after the second count; undefined: it was not asked for
- * @param isClean whether the attempt came to its end
- */
-export function judge(
-  pass: Pass,
-  after: Count | undefined,
-  isClean: boolean,
-  yesterday: Day,
-): Outcome["kind"] | "failed" {
-  const { window, count, shown, distinct, dated } = pass;
-  if (window.kind === "open") {
-    const isExact =
-      pass.beforeCount === count.rows && pass.undated >= count.undated && distinct - dated <= count.undated;
-    const isEnough =
-      window.from < yesterday ? isExact : dated >= Math.min(count.rows, after?.rows ?? count.rows);
-    return isClean && isEnough ? "proven" : "failed";
-  }
-  if (!count.known) return isClean && shown >= pass.total ? "proven" : "failed";
-  if (shown === count.rows) return "proven";
-  if (after === undefined) return "failed";
-  if (shown > count.rows) return shown === after.rows ? "proven" : "failed";
-  return isClean && distinct >= after.rows ? "again" : "failed";
+function unproven({ window, counted, shown }: Pass): BodyError {
+  const rows = plural(counted, "row");
+  return new BodyError(
+    `Cannot prove ${describe(window)} complete: the service counts ${rows} and shows ${shown}`,
+  );
 }

@@ -1,7 +1,6 @@
 import { BodyError } from "../base/errors.ts";
-import type { RunRules } from "./outcome.ts";
 import type { Pass } from "./pass.ts";
-import type { Batch, Page } from "./service.ts";
+import type { Batch, Page, Service } from "./service.ts";
 
 /** A walk goes on past this number of broken pages, to deliver the rows of the others. */
 const MAX_BROKEN_PAGES = 3;
@@ -11,7 +10,7 @@ const MAX_BROKEN_PAGES = 3;
  * shown. The pass must accept a page before the next one is asked for.
  * @throws BodyError at the end if a page was broken
  */
-export async function* readPages(pass: Pass, { service }: RunRules): AsyncGenerator<Batch> {
+export async function* readPages(pass: Pass, service: Service): AsyncGenerator<Batch> {
   const broken: BodyError[] = [];
   for (let number = 1; broken.length <= MAX_BROKEN_PAGES; number++) {
     let page: Page;

@@ -70,19 +70,6 @@ export type Service = {
   notify(notice: Notice): void;
 };
 
-/** A count older than this (ms) is taken again before it is used. */
-const COUNT_LIFETIME = 60_000;
-
-/** The count of a window: the given one if it is young, else a new one. */
-export async function freshCount(
-  { window, count }: { readonly window: Window; readonly count?: Count | undefined },
-  service: Service,
-): Promise<Count> {
-  const isFresh =
-    count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME);
-  return isFresh ? count : await service.count(window);
-}
-
 /** An export with more rows than this, and more than twice the count, may have no end. */
 const ENDLESS_ROWS = 10_000;
 
