@@ -4,11 +4,8 @@ import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
 import { missingDaysOf, put, withStatus } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
 import type { Outcome } from "./outcome.ts";
-import type { PlannedWindow } from "./plan.ts";
 import type { RowState } from "./state.ts";
-import { describe, type Window } from "./window.ts";
-
-type Begun = { readonly planned: PlannedWindow; readonly outcomes: Outcome[]; isEnded: boolean };
+import { describe } from "./window.ts";
 
 /**
  * Turns the outcomes of windows into states. A state covers all windows up to the first that has not ended, and of that one
@@ -16,15 +13,14 @@ type Begun = { readonly planned: PlannedWindow; readonly outcomes: Outcome[]; is
  */
 export class Checkpoints {
   readonly #stream: string;
-  readonly #yesterday: Day | undefined;
+  readonly #days: { readonly yesterday: Day; readonly missing: readonly Day[] } | undefined;
   #state: RowState;
   #written = "";
-  /** The windows that have not been taken in completely, by their number. */
-  readonly #begun = new Map<number, Begun>();
-  /** The first of them, and its first closed day that no outcome has covered. */
+  /** The outcomes that are not taken in, by the number of their window, and the windows that have ended. */
+  readonly #outcomes: Outcome[][] = [];
+  readonly #ended = new Set<number>();
+  /** The first window that has not ended, and whether parts of it are taken in. */
   #next = 0;
-  #from: Day | undefined;
-  /** Whether parts of it are taken in. */
   #isPartial = false;
   #hasNews = false;
   /** The missing days in a row before the next window. */
@@ -34,29 +30,31 @@ export class Checkpoints {
   #read: WindowRecord[] = [];
   #isUndatedMissing = false;
 
-  /** @param yesterday undefined: the stream has no days */
-  constructor(stream: string, state: RowState, yesterday: Day | undefined) {
-    this.#stream = stream;
-    this.#state = state;
-    this.#yesterday = yesterday;
+  /**
+   * @param days undefined: the stream has no days. `missing`: the missing days of the state that are read once more, each by
+   *   itself
+   */
+  constructor(
+    stream: string,
+    state: RowState,
+    days: { yesterday: Day; missing: readonly Day[] } | undefined,
+  ) {
+    [this.#stream, this.#state, this.#days] = [stream, state, days];
   }
 
-  /** Takes in how a part of a window ended. Yields a checkpoint if the covered days have grown. @throws BodyError if the service is down */
-  *add(number: number, planned: PlannedWindow, outcome: Outcome): Generator<Event> {
-    this.#at(number, planned).outcomes.push(outcome);
+  /**
+   * Takes in how a part of a window ended. Yields a checkpoint if the covered days have grown.
+   * @throws BodyError if the service is down
+   */
+  *add(number: number, outcome: Outcome): Generator<Event> {
+    this.#outcomes[number] = [...(this.#outcomes[number] ?? []), outcome];
     yield* this.#advance();
   }
 
   /** Takes in that a window has ended, all parts of which were added. */
-  *end(number: number, planned: PlannedWindow): Generator<Event> {
-    this.#at(number, planned).isEnded = true;
+  *end(number: number): Generator<Event> {
+    this.#ended.add(number);
     yield* this.#advance();
-  }
-
-  #at(number: number, planned: PlannedWindow): Begun {
-    const begun = this.#begun.get(number) ?? { planned, outcomes: [], isEnded: false };
-    this.#begun.set(number, begun);
-    return begun;
   }
 
   /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the run ended before all that was planned */
@@ -81,22 +79,18 @@ export class Checkpoints {
   }
 
   *#advance(): Generator<Event> {
-    for (let first = this.#begun.get(this.#next); first !== undefined; first = this.#begun.get(this.#next)) {
-      for (const outcome of first.outcomes.splice(0)) this.#take(first.planned, outcome);
-      if (!first.isEnded) break;
-      this.#coverUpTo(first.planned.days?.[1]);
-      this.#begun.delete(this.#next);
+    for (;;) {
+      for (const outcome of this.#outcomes[this.#next]?.splice(0) ?? []) this.#take(outcome);
+      if (!this.#ended.has(this.#next)) break;
       this.#next += 1;
-      this.#from = undefined;
-      this.#isPartial = false;
-      this.#hasNews = true;
+      [this.#isPartial, this.#hasNews] = [false, true];
     }
-    if (this.#hasNews && this.#yesterday !== undefined) yield* this.#checkpoint();
+    if (this.#hasNews && this.#days !== undefined) yield* this.#checkpoint();
   }
 
   *#checkpoint(): Generator<Event> {
     const { full_refresh, version } = this.#state;
-    const state: StreamState = this.#yesterday === undefined ? { version, full_refresh } : { ...this.#state };
+    const state: StreamState = this.#days === undefined ? { version, full_refresh } : { ...this.#state };
     const written = JSON.stringify(state);
     if (written === this.#written && !this.#hasNews) return;
     this.#written = written;
@@ -107,46 +101,30 @@ export class Checkpoints {
     yield { kind: "checkpoint", stream: this.#stream, state, windows, ...(read.length > 0 && { read }) };
   }
 
-  #take(planned: PlannedWindow, outcome: Outcome): void {
-    this.#read.push(recordOf(outcome, this.#state));
-    if (outcome.window.kind === "undated") this.#isUndatedMissing = outcome.kind === "missing";
-    this.#cause = outcome.cause ?? this.#cause;
-    this.#isPartial = true;
-    this.#hasNews = true;
-    if (outcome.undated !== undefined && outcome.kind === "proven")
-      this.#state = { ...this.#state, undated: { rows: outcome.undated } };
-    const range = this.#closedDays(outcome.window);
-    if (range !== undefined) {
-      const [from, to] = range;
-      // A day that an earlier run could not read, and that is read once more, says nothing about the service now.
-      if (planned.isReread || !this.#isMissing(from)) this.#missing = missingInARow(this.#missing, outcome);
-      this.#from ??= planned.days?.[0] ?? from;
-      this.#coverUpTo(addDays(from, -1));
-      this.#state = { ...this.#state, days: put(this.#state.days, range, outcome.kind, outcome.days) };
-      this.#from = addDays(to, 1);
-    }
-    const { newest } = outcome;
+  #take(outcome: Outcome): void {
+    const { window, kind, newest, undated } = outcome;
     const { discoveredAt } = this.#state;
-    if (newest === undefined || (discoveredAt !== null && instant(newest) <= instant(discoveredAt))) return;
-    this.#state = { ...this.#state, discoveredAt: cursorToUtc(newest) };
+    this.#read.push(recordOf(outcome, this.#state));
+    [this.#isPartial, this.#hasNews] = [true, true];
+    if (window.kind === "undated") this.#isUndatedMissing = kind === "missing";
+    this.#cause = outcome.cause ?? this.#cause;
+    this.#takeDays(outcome);
+    if (undated !== undefined && kind === "proven")
+      this.#state = { ...this.#state, undated: { rows: undated } };
+    const isNewest =
+      newest !== undefined && !(discoveredAt !== null && instant(newest) <= instant(discoveredAt));
+    if (isNewest) this.#state = { ...this.#state, discoveredAt: cursorToUtc(newest) };
   }
 
-  /** Days of the first window before a day were counted, and are empty. */
-  #coverUpTo(day: Day | undefined): void {
-    const from = this.#from ?? this.#begun.get(this.#next)?.planned.days?.[0];
-    if (day === undefined || from === undefined || from > day) return;
-    this.#state = { ...this.#state, days: put(this.#state.days, [from, day], "proven") };
-  }
-
-  #closedDays(window: Window): readonly [Day, Day] | undefined {
-    if (window.kind === "closed") return [window.from, window.to];
-    if (window.kind !== "open" || this.#yesterday === undefined) return undefined;
-    const to = addDays(this.#yesterday, -1);
-    return window.from <= to ? [window.from, to] : undefined;
-  }
-
-  #isMissing(day: Day): boolean {
-    return this.#state.days.some(({ from, to, status }) => status === "missing" && day >= from && day <= to);
+  #takeDays(outcome: Outcome): void {
+    const { window, kind } = outcome;
+    if (this.#days === undefined || !("from" in window)) return;
+    const { yesterday, missing } = this.#days;
+    const to = window.kind === "closed" ? window.to : addDays(yesterday, -1);
+    if (window.from > to) return;
+    // A day that an earlier run could not read says nothing about the service now.
+    if (!missing.includes(window.from)) this.#missing = missingInARow(this.#missing, outcome);
+    this.#state = { ...this.#state, days: put(this.#state.days, [window.from, to], kind, outcome.days) };
   }
 
   /** The error that keeps the stream from being complete; undefined if there is none. */

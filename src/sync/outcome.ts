@@ -1,16 +1,8 @@
 import type { Day } from "../base/time.ts";
 import type { LineBatch } from "./event.ts";
-import type { Count, Service } from "./service.ts";
+import type { Service } from "./service.ts";
 import type { Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
-
-/** A window to read. `count`: its own, if it was counted; the reader counts again if it is too old. */
-export type Planned = {
-  readonly window: Window;
-  /** The earlier run read all rows that stayed, so the same result is believed now. */
-  readonly isRetry: boolean;
-  readonly count?: Count | undefined;
-};
 
 /** The same for every window of a run. */
 export type RunRules = {

@@ -1,9 +1,8 @@
 import { addDays, type Day, dayOf, daysBetween, earlier, instant, later, startOf } from "../base/time.ts";
 import type { DayRange } from "./coverage.ts";
-import type { Planned } from "./outcome.ts";
 import type { ReadPlan } from "./range.ts";
 import type { Count, Service } from "./service.ts";
-import { type ClosedWindow, closedWindow, type DatedWindow } from "./window.ts";
+import { type ClosedWindow, closedWindow, type DatedWindow, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
 
 export type PlanContext = {
@@ -12,16 +11,19 @@ export type PlanContext = {
   readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
 };
 
-/** A window to read, and the closed days that it covers together with the empty days before it. */
-export type PlannedWindow = Planned & {
-  readonly days?: DayRange;
+/** A window to read. `count`: its own, if it was counted; the reader counts again if it is too old. */
+export type Planned = {
+  readonly window: Window;
+  readonly count?: Count | undefined;
+  /** The earlier run read all rows that stayed, so the same result is believed now. */
+  readonly isRetry: boolean;
   /** Every run reads these days, so that most of the rows were delivered before. */
   readonly isReread: boolean;
 };
+type Kind = Pick<Planned, "isRetry" | "isReread">;
 
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: DatedWindow; readonly count: Count };
-type CountedWindow = { readonly window: ClosedWindow; readonly count: Count };
 
 /** More people without a date than these are not read every day. */
 const MAX_UNDATED_DAILY = 1_000;
@@ -37,124 +39,80 @@ export async function* planWindows(
   plan: ReadPlan,
   counted: Counted,
   context: PlanContext,
-): AsyncGenerator<PlannedWindow> {
+): AsyncGenerator<Planned> {
   const once = { isRetry: false, isReread: false };
   const reread = { isRetry: false, isReread: true };
   for (const day of plan.missing) yield* planClosed([day, day], once, context);
   for (const range of plan.again) yield* planClosed(range, { ...once, isRetry: true }, context);
   for (const range of plan.holes) yield* planClosed(range, once, context);
-  const { window, closed } = plan;
-  const { count } = counted;
-  const lastClosed = addDays(context.yesterday, -1);
-  const isOneWindow = isInOneWindow(plan, count, context);
-  const isUndatedCounted = counted.window.kind === "open" && counted.window.undated;
-  if (!(isOneWindow && isUndatedCounted))
-    yield* planUndated(plan, isUndatedCounted ? count : undefined, context);
-  if (isOneWindow) {
-    const { from } = counted.window;
-    const days = from <= lastClosed ? { days: [from, lastClosed] as const } : {};
-    yield { ...counted, ...days, ...reread };
-    return;
-  }
-  for (const range of closed) yield* planClosed(range, reread, context, counted);
-  if (window?.until !== "now") return;
-  const open = { kind: "open", from: later(window.from, context.yesterday), undated: false } as const;
-  yield {
-    window: open,
-    ...reread,
-    ...(open.from === counted.window.from && !isUndatedCounted && { count }),
-  };
+  const { window, count } = counted;
+  const isAll = window.kind === "open" && window.undated;
+  const isOne = isInOneWindow(plan, count, context);
+  if (plan.undated !== undefined && !(isOne && isAll))
+    yield* planUndated(plan.undated, isAll ? count : undefined, context);
+  if (isOne) return yield { ...counted, ...reread };
+  for (const range of plan.closed)
+    yield* planClosed(range, reread, context, isRange(window, range) ? count : undefined);
+  if (plan.window?.until !== "now") return;
+  const from = later(plan.window.from, context.yesterday);
+  const isCounted = from === window.from && !isAll;
+  yield { window: { kind: "open", from, undated: false }, ...reread, ...(isCounted && { count }) };
 }
 
-/** A small account is read by one request, people without a date included. */
+const isRange = (window: Window, [first, last]: DayRange): boolean =>
+  window.kind === "closed" && window.from === first && window.to === last;
+
+/** A small account is read by one request, people without a date included. Ignored days are not read, so they divide the window. */
 function isInOneWindow(
   { window, closed }: ReadPlan,
   count: Count,
   { windowSize, yesterday }: PlanContext,
 ): boolean {
   if (window?.until !== "now" || !count.known || count.rows > windowSize.smallRange) return false;
-  // Ignored days are not read, so they divide the window.
-  if (window.from >= yesterday) return true;
-  return closed.length === 1 && closed[0]?.[0] === window.from && closed[0][1] === addDays(yesterday, -1);
+  const { from } = window;
+  return (
+    from >= yesterday || closed.some(([first, last]) => first === from && addDays(last, 1) === yesterday)
+  );
 }
 
 /** Many people without a date are read again only if their number has changed. */
 async function* planUndated(
-  { undated }: ReadPlan,
+  before: { readonly known: number | null },
   counted: Count | undefined,
   { service }: PlanContext,
-): AsyncGenerator<PlannedWindow> {
-  if (undated === undefined) return;
+): AsyncGenerator<Planned> {
   const window = { kind: "undated" } as const;
   const count = counted ?? (await service.count(window));
-  if (count.known && count.undated > MAX_UNDATED_DAILY && count.undated === undated.known) return;
+  if (count.known && count.undated > MAX_UNDATED_DAILY && count.undated === before.known) return;
   yield { window, isRetry: false, isReread: true, count };
 }
 
-/**
- * Plans the days of a closed range by their density. Together the windows cover all its days.
- * @param counted a window that contains the range and may reach further
- */
+/** Plans the days of a closed range by their density. Together the windows cover all its days, oldest first. */
 async function* planClosed(
   [first, last]: DayRange,
-  kind: Pick<PlannedWindow, "isRetry" | "isReread">,
+  kind: Kind,
   context: PlanContext,
-  counted?: Counted,
-): AsyncGenerator<PlannedWindow> {
-  const range = closedWindow(first, last);
-  const isSame =
-    counted?.window.kind === "closed" && counted.window.from === first && counted.window.to === last;
-  const count =
-    isSame || counted?.window.kind === "open" ? counted.count : await context.service.count(range);
-  const around = isSame || counted === undefined ? range : counted.window;
-  let from = first;
-  for await (const part of denseWindows(range, count, context, around)) {
-    yield { ...part, ...kind, days: [from, part.window.to] };
-    from = addDays(part.window.to, 1);
-  }
-  if (from > last) return;
-  const nothing = { ...count, rows: 0, known: true, answered: context.service.now() };
-  yield { window: closedWindow(from, last), ...kind, count: nothing, days: [from, last] };
+  counted?: Count,
+): AsyncGenerator<Planned> {
+  const window = closedWindow(first, last);
+  const count = counted ?? (await context.service.count(window));
+  if (!count.known || count.rows <= context.windowSize.smallRange) return yield { window, count, ...kind };
+  const oldest = await oldestDay(window, count.rows, context.service);
+  if (oldest > first)
+    yield { window: closedWindow(first, addDays(oldest, -1)), count: { ...count, rows: 0 }, ...kind };
+  for await (const part of spans(closedWindow(oldest, last), count.rows, context)) yield { ...part, ...kind };
 }
 
-/** Windows that contain all rows of a closed range, oldest first. Days between them are empty. */
-async function* denseWindows(
-  range: ClosedWindow,
-  count: Count,
-  context: PlanContext,
-  counted: DatedWindow,
-): AsyncGenerator<CountedWindow> {
-  if (!count.known) {
-    yield { window: range, count };
-  } else if (counted === range && count.rows <= context.windowSize.smallRange) {
-    if (count.rows > 0) yield { window: range, count };
-  } else {
-    const oldest = await oldestDay(counted, count, context);
-    const from = later(range.from, oldest);
-    if (from <= range.to) yield* spans(closedWindow(from, range.to), count.rows, context);
-  }
-}
-
-/** The day of the last row in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
-async function oldestDay(
-  window: DatedWindow,
-  count: Count,
-  { service, yesterday }: PlanContext,
-): Promise<Day> {
-  const { from } = window;
-  const dated: DatedWindow = window.kind === "open" ? { ...window, undated: false } : window;
-  const end = window.kind === "closed" ? window.to : addDays(yesterday, -1);
-  const firstWithRows = (to: Day): Promise<Day> =>
-    bisect(from, to, async (middle) => (await service.count(closedWindow(from, middle))).rows > 0);
-  const last = await service.rowAt(dated, count.rows);
+/** The day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
+async function oldestDay({ from, to }: ClosedWindow, rows: number, service: Service): Promise<Day> {
+  const countUpTo = async (day: Day): Promise<number> => (await service.count(closedWindow(from, day))).rows;
+  const last = await service.rowAt(closedWindow(from, to), rows);
   const at = instant(last?.row?.cursor ?? "");
-  if (Number.isNaN(at)) return await firstWithRows(end);
-  const day = dayOf(at);
+  const day = Number.isNaN(at) ? addDays(to, 1) : dayOf(at);
   if (day <= from) return from;
-  const before = closedWindow(from, earlier(addDays(day, -1), end));
-  const { rows } = await service.count(before);
-  if (rows === 0) return addDays(before.to, 1);
-  return await firstWithRows(before.to);
+  const before = earlier(addDays(day, -1), to);
+  if (!Number.isNaN(at) && (await countUpTo(before)) === 0) return addDays(before, 1);
+  return await bisect(from, before, async (middle) => (await countUpTo(middle)) > 0);
 }
 
 /** The first day up to which there are rows; the day after `to` if there is none. */
@@ -169,13 +127,12 @@ async function bisect(from: Day, to: Day, holdsUpTo: (day: Day) => Promise<boole
   return low;
 }
 
-/** Consecutive windows of about as many rows as the window size, each with its count; those that hold nothing are left out. */
+/** Consecutive windows of about as many rows as the window size, each with its count. */
 async function* spans(
-  range: ClosedWindow,
+  { from, to }: ClosedWindow,
   rows: number,
   { service, windowSize }: PlanContext,
-): AsyncGenerator<CountedWindow> {
-  const { from, to } = range;
+): AsyncGenerator<{ readonly window: ClosedWindow; readonly count: Count }> {
   let first = from;
   let left = rows;
   let days = (daysBetween(from, to) * windowSize.rows) / Math.max(1, rows);
@@ -185,14 +142,15 @@ async function* spans(
     const span = left <= windowSize.rows ? rest : Math.min(rest, Math.max(1, Math.floor(days)));
     const window = closedWindow(first, addDays(first, span - 1));
     const count = await service.count(window);
+    const fitting = (span * windowSize.rows) / count.rows;
     if (count.rows > Math.min(2 * windowSize.rows, windowSize.most) && span > 1) {
       left = Math.max(left, count.rows);
-      days = Math.min(span - 1, (span * windowSize.rows) / count.rows);
+      days = Math.min(span - 1, fitting);
       continue;
     }
     left -= count.rows;
     first = addDays(window.to, 1);
-    if (count.rows > 0) yield { window, count };
-    days = count.rows === 0 ? 2 * span : Math.min(GROWTH * span, (span * windowSize.rows) / count.rows);
+    yield { window, count };
+    days = count.rows === 0 ? 2 * span : Math.min(GROWTH * span, fitting);
   }
 }

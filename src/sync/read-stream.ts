@@ -6,7 +6,7 @@ import { checkDaily } from "./daily-check.ts";
 import { type Event, recordsOf } from "./event.ts";
 import type { RunRules } from "./outcome.ts";
 import { parallel } from "./parallel.ts";
-import { type Counted, type PlanContext, type PlannedWindow, planWindows } from "./plan.ts";
+import { type Counted, type PlanContext, type Planned, planWindows } from "./plan.ts";
 import { type ReadPlan, type ReadSettings, readsAll, whatToRead } from "./range.ts";
 import { readWindow } from "./read-window.ts";
 import { type Count, NOT_COUNTED, type Service } from "./service.ts";
@@ -50,7 +50,8 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   const { state, dated, count, rules, warnings } = prepared;
   for (const text of warnings) yield { kind: "log", level: "warn", text };
   if (count.known) yield { kind: "estimate", stream, rows: count.rows + count.undated };
-  const checkpoints = new Checkpoints(stream, state, dated && rules.yesterday);
+  const days = dated && { yesterday: rules.yesterday, missing: dated.plan.missing };
+  const checkpoints = new Checkpoints(stream, state, days);
   const limit = new TimeLimit(run);
   const steps = parallel(windowsOf(prepared, rules), settings.numWorkers, {
     isAlone: ({ window }) => window.kind !== "closed",
@@ -59,8 +60,8 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   });
   for await (const step of steps) {
     const { index, item } = step;
-    if (step.kind === "end") yield* checkpoints.end(index, item);
-    else if (step.part.kind === "outcome") yield* checkpoints.add(index, item, step.part.outcome);
+    if (step.kind === "end") yield* checkpoints.end(index);
+    else if (step.part.kind === "outcome") yield* checkpoints.add(index, step.part.outcome);
     else {
       const isReread = item.isReread && state.full_refresh === null;
       const place = { window: index, span: spanName(item.window), isReread };
@@ -74,7 +75,7 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
 export async function* windowsOf(
   { dated, count }: Pick<Prepared, "dated" | "count">,
   context: PlanContext,
-): AsyncGenerator<PlannedWindow> {
+): AsyncGenerator<Planned> {
   if (dated === undefined) yield { window: { kind: "all" }, isRetry: false, isReread: false, count };
   else yield* planWindows(dated.plan, { window: dated.window, count }, context);
 }
@@ -180,10 +181,12 @@ class TimeLimit {
     this.#run = run;
   }
 
-  allows({ window, isRetry, days }: PlannedWindow): boolean {
+  allows({ window, count, isRetry }: Planned): boolean {
     const { service, endsAt = Number.POSITIVE_INFINITY, state } = this.#run;
     this.isUp = this.#isFurther && service.monotonic() >= endsAt;
-    const isNew = days !== undefined && uncovered(state.days, days).length > 0;
+    const hasRows = count?.known !== true || count.rows > 0;
+    const isNew =
+      hasRows && window.kind === "closed" && uncovered(state.days, [window.from, window.to]).length > 0;
     this.#isFurther ||= isNew || isRetry || window.kind === "open";
     return !this.isUp;
   }

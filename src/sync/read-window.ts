@@ -1,8 +1,9 @@
 import { BodyError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { type Attempt, attemptsAt, isShown, isWalkable, judge } from "./ladder.ts";
-import type { Outcome, Planned, RunRules, WindowEvent } from "./outcome.ts";
+import type { Outcome, RunRules, WindowEvent } from "./outcome.ts";
 import { Pass } from "./pass.ts";
+import type { Planned } from "./plan.ts";
 import { readPages } from "./read-pages.ts";
 import { exportUndated, isCountedToTheEnd, readEnds } from "./read-undated.ts";
 import { MOST_SEEN_ROWS } from "./seen-rows.ts";
@@ -19,7 +20,7 @@ const COUNT_LIFETIME = 60_000;
  * @throws BodyError for a window from yesterday on that no attempt proved
  */
 export async function* readWindow(
-  planned: Planned,
+  planned: Omit<Planned, "isReread">,
   rules: RunRules,
   whole?: Pass,
 ): AsyncGenerator<WindowEvent> {
