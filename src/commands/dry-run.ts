@@ -10,7 +10,8 @@ import { RowReader } from "../run/row-reader.ts";
 import { type Run, stateOf } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { statesByName } from "../state/envelopes.ts";
-import { prepare, windowsOf } from "../sync/read-stream.ts";
+import { prepare } from "../sync/prepare.ts";
+import { windowsOf } from "../sync/read-stream.ts";
 import { describe } from "../sync/window.ts";
 import { wouldSubmit } from "./jobs.ts";
 

@@ -43,17 +43,12 @@ export class Checkpoints {
   }
 
   /**
-   * Takes in how a part of a window ended. Yields a checkpoint if the covered days have grown.
+   * Takes in how a part of a window ended; undefined: all its parts have. Yields a checkpoint if the covered days have grown.
    * @throws BodyError if the service is down
    */
-  *add(number: number, outcome: Outcome): Generator<Event> {
-    this.#outcomes[number] = [...(this.#outcomes[number] ?? []), outcome];
-    yield* this.#advance();
-  }
-
-  /** Takes in that a window has ended, all parts of which were added. */
-  *end(number: number): Generator<Event> {
-    this.#ended.add(number);
+  *add(number: number, outcome: Outcome | undefined): Generator<Event> {
+    if (outcome === undefined) this.#ended.add(number);
+    else this.#outcomes[number] = [...(this.#outcomes[number] ?? []), outcome];
     yield* this.#advance();
   }
 

@@ -107,11 +107,12 @@ const touches = ({ to }: Span, { from }: Span): boolean => addDays(to, 1) === fr
 export const withStatus = (days: Coverage, status: Status): readonly DayRange[] =>
   days.filter((span) => span.status === status).map(({ from, to }) => [from, to]);
 
+/** The days of a range, one by one. */
+export const daysIn = ([first, last]: DayRange): readonly Day[] =>
+  Array.from({ length: daysBetween(first, last) }, (_, nth) => addDays(first, nth));
+
 /** The missing days, one by one. */
-export const missingDaysOf = (days: Coverage): readonly Day[] =>
-  withStatus(days, "missing").flatMap(([from, to]) =>
-    Array.from({ length: daysBetween(from, to) }, (_, nth) => addDays(from, nth)),
-  );
+export const missingDaysOf = (days: Coverage): readonly Day[] => withStatus(days, "missing").flatMap(daysIn);
 
 /** The longest ranges without a hole. */
 export function covered(days: Coverage): readonly DayRange[] {

@@ -3,6 +3,7 @@ import { plural, shown } from "../base/text.ts";
 import { BEGINNING, type Day, dayOf, daysBetween, instant } from "../base/time.ts";
 import { type Coverage, isProven, type Span } from "./coverage.ts";
 import { believedSpans, type ReadPlan } from "./range.ts";
+import type { RowStream } from "./read-stream.ts";
 import type { Service } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow } from "./window.ts";
@@ -16,65 +17,50 @@ const LEAST_SLACK = 3;
 const SMALL = 20_000;
 const TINY = 100;
 
-export type CheckContext = {
-  readonly stream: string;
-  readonly service: Service;
-  readonly today: Day;
-  /** Digest of the API key's id. */
-  readonly key: string;
-};
-
-export type CheckResult = {
-  /** The state without the days that must be read again. */
-  readonly state: RowState;
-  /** The errors of the requests that failed. */
-  readonly failures: readonly string[];
-};
-
 /**
  * Finds rows that came late into proven days, and sources that the key could not read before. The check only helps: a
  * request that fails leaves its span as it is, and the next run checks again.
+ * @returns the state without the days that must be read again
  * @throws ConfigError for a key of another organization
  */
 export async function checkDaily(
   saved: RowState,
   plan: ReadPlan,
-  context: CheckContext,
-): Promise<CheckResult> {
-  const { service, today, key } = context;
+  run: RowStream,
+  today: Day,
+): Promise<RowState> {
+  const { service, stream } = run;
   const failures: string[] = [];
-  const count: CountSpan = async ({ from, to }, source) => {
-    const window = closedWindow(from, to);
-    return await attempt(failures, async () => (await service.count({ ...window, ...source }, true)).rows);
-  };
-  const days = plan.isNewKey
-    ? await checkKey(saved, count, context)
-    : await checkSpans(saved.days, plan, count);
+  const ask: Ask = async (request) =>
+    await request().catch((error: unknown) => {
+      if (!(error instanceof ConnectorError)) throw error;
+      failures.push(error.message);
+      return undefined;
+    });
+  const count: CountSpan = async ({ from, to }, source) =>
+    (await ask(() => service.count({ ...closedWindow(from, to), ...source }, true)))?.rows;
+  const days = plan.isNewKey ? await checkKey(saved, count, run) : await checkSpans(saved.days, plan, count);
   const isChecked = plan.isNewKey || failures.length === 0;
-  const state = { ...saved, days, key, checked: isChecked ? today : saved.checked };
-  if (saved.filters?.source_slug) return { state, failures };
-  const listed = await attempt(failures, () => service.sources());
-  return {
-    state: listed === undefined ? state : await checkSources(state, listed, plan, count, today),
-    failures,
-  };
+  let state = { ...saved, days, checked: isChecked ? today : saved.checked };
+  const listed = saved.filters?.source_slug ? undefined : await ask(() => service.sources());
+  if (listed !== undefined) state = await checkSources(state, listed, plan, count, today);
+  const [failure] = failures;
+  if (failure !== undefined) {
+    const failed = plural(failures.length, "request");
+    const text = `The daily check of "${stream}" is not complete: ${failed} failed, the first with "${failure}". The next run tries again`;
+    service.notify({ kind: "log", level: "warn", text });
+  }
+  return state;
 }
+
+/** Undefined if the request failed. */
+type Ask = <Value>(request: () => Promise<Value>) => Promise<Value | undefined>;
 
 /** Counts the days of a span, or those of one source; undefined if the request failed. */
 type CountSpan = (
   span: Pick<Span, "from" | "to">,
   source?: { source: string },
 ) => Promise<number | undefined>;
-
-async function attempt<Value>(failures: string[], ask: () => Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof ConnectorError)) throw error;
-    failures.push(error.message);
-    return undefined;
-  }
-}
 
 /** A span with more rows than were proven got rows late, and is taken out. One with fewer takes the lower number. */
 async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Promise<Coverage> {
@@ -94,7 +80,7 @@ async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Pro
 async function checkKey(
   saved: RowState,
   count: CountSpan,
-  { stream, service }: CheckContext,
+  { stream, service }: RowStream,
 ): Promise<Coverage> {
   const proven = saved.days.filter(isProven);
   const counts = new Map<Span, number | undefined>();
@@ -113,16 +99,17 @@ async function checkKey(
         'of its own for each organization. If it is the same organization, set "key" to null in the state',
     );
   }
+  const text = `The API key of "${stream}" is another one than before, of the same organization by its numbers`;
+  service.notify({ kind: "log", level: "warn", text });
   const isReadAgain = total <= TINY || (total <= SMALL && different.length > 0);
   const again = new Set(isReadAgain ? proven : different);
   return saved.days.filter((span) => !again.has(span));
 }
 
-/** The rows from the cursor's day on; 0 if the request fails. */
+/** The rows from the cursor's day on. */
 async function recentRows({ discoveredAt }: RowState, service: Service): Promise<number> {
   const from = discoveredAt === null ? BEGINNING : dayOf(instant(discoveredAt));
-  const count = await attempt([], () => service.count({ kind: "open", from, undated: false }, true));
-  return count?.rows ?? 0;
+  return (await service.count({ kind: "open", from, undated: false })).rows;
 }
 
 /**

@@ -1,6 +1,9 @@
-export type Stepped<Item, Part> =
-  | { readonly kind: "part"; readonly index: number; readonly item: Item; readonly part: Part }
-  | { readonly kind: "end"; readonly index: number; readonly item: Item };
+/** A part of an item; undefined: the item has ended. `index`: in which place the item began. */
+export type Step<Item, Part> = {
+  readonly index: number;
+  readonly item: Item;
+  readonly part: Part | undefined;
+};
 
 /** `begins`: asked right before an item begins; a no ends the items. */
 export type Reader<Item, Part> = {
@@ -37,7 +40,7 @@ export async function* parallel<Item, Part>(
   items: AsyncIterable<Item>,
   width: number,
   { isAlone, begins = () => true, read }: Reader<Item, Part>,
-): AsyncGenerator<Stepped<Item, Part>> {
+): AsyncGenerator<Step<Item, Part>> {
   type Next = Turn<Item, Part>;
   const source = items[Symbol.asyncIterator]();
   const failed = (error: unknown): Next => ({ kind: "failed", error });
@@ -85,9 +88,9 @@ export async function* parallel<Item, Part>(
         if (turn.lane !== undefined) lanes.delete(turn.lane);
       } else if (turn.next.done === true) {
         lanes.delete(turn.lane);
-        yield { kind: "end", index: turn.lane.index, item: turn.lane.item };
+        yield { index: turn.lane.index, item: turn.lane.item, part: undefined };
       } else {
-        yield { kind: "part", index: turn.lane.index, item: turn.lane.item, part: turn.next.value };
+        yield { index: turn.lane.index, item: turn.lane.item, part: turn.next.value };
         goOn(turn.lane);
       }
     }

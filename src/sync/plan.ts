@@ -23,7 +23,7 @@ export type Planned = {
 type Kind = Pick<Planned, "isRetry" | "isReread">;
 
 /** The window of the run's first count, and the count. */
-export type Counted = { readonly window: DatedWindow; readonly count: Count };
+export type Counted = { readonly window: Window; readonly count: Count };
 
 /** More people without a date than these are not read every day. */
 const MAX_UNDATED_DAILY = 1_000;
@@ -52,10 +52,15 @@ export async function* planWindows(
     yield* planUndated(plan.undated, isAll ? count : undefined, context);
   if (isOne) return yield { ...counted, ...reread };
   for (const range of plan.closed)
-    yield* planClosed(range, reread, context, isRange(window, range) ? count : undefined);
+    yield* planClosed(
+      range,
+      reread,
+      context,
+      window.kind === "open" || isRange(window, range) ? counted : undefined,
+    );
   if (plan.window?.until !== "now") return;
   const from = later(plan.window.from, context.yesterday);
-  const isCounted = from === window.from && !isAll;
+  const isCounted = window.kind === "open" && window.from === from && !isAll;
   yield { window: { kind: "open", from, undated: false }, ...reread, ...(isCounted && { count }) };
 }
 
@@ -87,26 +92,40 @@ async function* planUndated(
   yield { window, isRetry: false, isReread: true, count };
 }
 
-/** Plans the days of a closed range by their density. Together the windows cover all its days, oldest first. */
+/**
+ * Plans the days of a closed range by their density. Together the windows cover all its days, oldest first.
+ * @param counted a window that contains the range and may reach further
+ */
 async function* planClosed(
   [first, last]: DayRange,
   kind: Kind,
   context: PlanContext,
-  counted?: Count,
+  counted?: Counted,
 ): AsyncGenerator<Planned> {
+  const { service, windowSize } = context;
   const window = closedWindow(first, last);
-  const count = counted ?? (await context.service.count(window));
-  if (!count.known || count.rows <= context.windowSize.smallRange) return yield { window, count, ...kind };
-  const oldest = await oldestDay(window, count.rows, context.service);
+  const { window: around, count } = counted ?? { window, count: await service.count(window) };
+  const isSmall = around.kind === "closed" && count.rows <= windowSize.smallRange;
+  if (!count.known || isSmall) return yield { window, count, ...kind };
+  const dated = around.kind === "open" ? { ...around, undated: false } : window;
+  const oldest = later(first, await oldestDay(dated, last, count.rows, service));
   if (oldest > first)
-    yield { window: closedWindow(first, addDays(oldest, -1)), count: { ...count, rows: 0 }, ...kind };
+    yield {
+      window: closedWindow(first, earlier(addDays(oldest, -1), last)),
+      count: { ...count, rows: 0 },
+      ...kind,
+    };
   for await (const part of spans(closedWindow(oldest, last), count.rows, context)) yield { ...part, ...kind };
 }
 
-/** The day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that holds a row. */
-async function oldestDay({ from, to }: ClosedWindow, rows: number, service: Service): Promise<Day> {
+/**
+ * Returns the day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that
+ * holds a row. The list of an open window keeps its length while rows move towards today.
+ */
+async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
+  const { from } = window;
   const countUpTo = async (day: Day): Promise<number> => (await service.count(closedWindow(from, day))).rows;
-  const last = await service.rowAt(closedWindow(from, to), rows);
+  const last = await service.rowAt(window, rows);
   const at = instant(last?.row?.cursor ?? "");
   const day = Number.isNaN(at) ? addDays(to, 1) : dayOf(at);
   if (day <= from) return from;

@@ -3,8 +3,8 @@ import {
   type Coverage,
   clipped,
   type DayRange,
+  daysIn,
   isProven,
-  missingDaysOf,
   type Span,
   uncovered,
   withoutDays,
@@ -69,7 +69,7 @@ export function whatToRead(saved: RowState, settings: ReadSettings, today: Day, 
   const isUndatedDue = saved.undated === null || saved.discoveredAt === null || daily || isNewKey;
   const readsUndated = settings.readsUndated ?? (startDate === null && endDate === null);
   return {
-    missing: missing.flatMap(([first, last]) => missingDaysOf([asSpan(first, last)])),
+    missing: missing.flatMap(daysIn),
     again: withoutDays(clipped(withStatus(days, "again"), before), ignored),
     holes: withoutDays(before[0] <= before[1] ? uncovered(days, before) : [], ignored),
     undated:
@@ -80,8 +80,6 @@ export function whatToRead(saved: RowState, settings: ReadSettings, today: Day, 
     isNewKey,
   };
 }
-
-const asSpan = (from: Day, to: Day): Span => ({ from, to, status: "missing", rows: 0 });
 
 /** A cursor ahead of the service's clock does not move the window: it begins with yesterday at the latest. */
 function windowStart({ discoveredAt }: RowState, start: Day, yesterday: Day, lookback: number): Day {

@@ -49,13 +49,17 @@ export type Ran = Awaited<ReturnType<typeof runStream>>;
 export async function runStream(service: Service, options: RunOptions = {}) {
   const { state: before = null, settings, source, isFullRefresh = false, endsAt, key = "key" } = options;
   const { stopAfter = Number.POSITIVE_INFINITY } = options;
+  const events: Event[] = [];
+  const notify: Service["notify"] = (notice) => {
+    events.push(notice);
+    service.notify(notice);
+  };
   const run: RowStream = {
-    ...{ stream: "people", service, key, endsAt },
+    ...{ stream: "people", service: { ...service, notify }, key, endsAt },
     source: { ...PEOPLE, ...source },
     state: { ...(before ?? NEW_STATE), full_refresh: isFullRefresh ? REFRESH : null },
     settings: { ...SETTINGS, ...settings },
   };
-  const events: Event[] = [];
   let error: unknown;
   try {
     for await (const event of readRows(run)) {

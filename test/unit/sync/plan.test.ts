@@ -46,13 +46,13 @@ describe("the windows of a first sync", () => {
     );
   });
 
-  it("take about one count each, and the first is read within nine requests", async () => {
+  it("take about one count each, and the first is read within eight requests", async () => {
     const service = accountOf(Array(200).fill(3));
     await sync(service, { maxWindowRows: 30 });
     const asked = requestsOf(service);
     const windows = asked.filter((what) => what === "stream").length;
     expect(windows).toBeGreaterThan(15);
-    expect(asked.indexOf("stream")).toBeLessThanOrEqual(9);
+    expect(asked.indexOf("stream")).toBeLessThanOrEqual(8);
     expect(asked.length).toBeLessThan(windows * 2.2 + 10);
   });
 

@@ -1,0 +1,94 @@
+import { addDays, BEGINNING, type Day, dayOf, instant, startOf } from "../base/time.ts";
+import { type Coverage, isProven, withoutDays } from "./coverage.ts";
+import { checkDaily } from "./daily-check.ts";
+import type { RunRules } from "./outcome.ts";
+import type { Counted } from "./plan.ts";
+import { type ReadPlan, readsAll, whatToRead } from "./range.ts";
+import type { RowStream } from "./read-stream.ts";
+import { type Count, NOT_COUNTED } from "./service.ts";
+import type { RowState } from "./state.ts";
+import { closedWindow, type DatedWindow } from "./window.ts";
+import { WindowSize } from "./window-size.ts";
+
+/** The run's first count and its window, and what is decided of a stream before its first row. */
+export type Prepared = Counted & {
+  readonly state: RowState;
+  /** Undefined: the stream has no days. */
+  readonly plan: ReadPlan | undefined;
+  readonly rules: RunRules;
+};
+
+/** Counts the window, checks what earlier runs proved, and decides what is read. Reads no row. */
+export async function prepare(run: RowStream): Promise<Prepared> {
+  const { source, settings, key } = run;
+  if (!source.isDated) return await prepareAll(run);
+  const { window, count } = await countFirst(run);
+  const today = dayOf(count.asked);
+  const saved = currentState(run, count);
+  const plan = whatToRead(saved, settings, today, key);
+  const isDue = plan.daily || plan.isNewKey;
+  const checked = isDue ? await checkDaily(saved, plan, run, today) : saved;
+  // The run may end before it has read the days of its window, and other settings may follow.
+  const days = checked.days.filter((span) => !isProven(span) || !readsAll(plan, span));
+  const state = { ...checked, days, key, ...(plan.isNewKey && { undated: null }) };
+  const { undated } = plan;
+  return {
+    ...{ state, window, count, rules: rulesOf(run, count.asked) },
+    plan: { ...whatToRead(state, settings, today), undated },
+  };
+}
+
+async function prepareAll(run: RowStream): Promise<Prepared> {
+  const { source, service, settings, state } = run;
+  const window = { kind: "all" } as const;
+  const isCounted = settings.verifyCounts && source.isListed && source.isExported;
+  const count = isCounted ? await service.count(window) : NOT_COUNTED;
+  return { state, window, count, plan: undefined, rules: rulesOf(run, Number.POSITIVE_INFINITY) };
+}
+
+/** Counts the window that the state and the day name. The answer says what day it is, so the window may be another one. */
+async function countFirst({ state, settings, service, key }: RowStream): Promise<Counted> {
+  const windowOn = (today: Day): DatedWindow => {
+    const { window, undated } = whatToRead(state, settings, today, key);
+    const { from, until } = window ?? { from: settings.endDate ?? today, until: settings.endDate ?? today };
+    if (until !== "now") return closedWindow(from, until);
+    return { kind: "open", from, undated: undated !== undefined && from === BEGINNING };
+  };
+  const first = windowOn(dayOf(service.now()));
+  const count = await service.count(first);
+  const window = windowOn(dayOf(count.asked));
+  const isSame = window.from === first.from && window.kind === first.kind;
+  return { window, count: isSame ? count : await service.count(window) };
+}
+
+/** The state as the service's clock allows it: no span reaches yesterday, and no cursor is ahead. Nothing is kept about ignored days. */
+function currentState({ stream, state, settings, service }: RowStream, { asked, answered }: Count): RowState {
+  const { discoveredAt } = state;
+  const days = currentDays(state.days, addDays(dayOf(asked), -1), settings.ignoreMissingDays);
+  const now = new Date(asked).toISOString();
+  if (discoveredAt === null || instant(discoveredAt) <= answered) return { ...state, days, asked: now };
+  const text = `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock: it is read from yesterday on`;
+  service.notify({ kind: "log", level: "warn", text });
+  return { ...state, days, asked: now, discoveredAt: now };
+}
+
+function currentDays(days: Coverage, yesterday: Day, ignored: readonly Day[]): Coverage {
+  return days.flatMap((span): Coverage => {
+    if (span.to >= yesterday) return [];
+    if (isProven(span)) return [span];
+    return withoutDays([[span.from, span.to]], ignored).map(([from, to]) => ({ ...span, from, to }));
+  });
+}
+
+function rulesOf({ source, service, settings }: RowStream, asked: number): RunRules {
+  const { isExported, isListed, onMissingKey } = source;
+  const { endDate, verifyCounts, maxWindowRows } = settings;
+  return {
+    ...{ service, isExported, isListed, onMissingKey },
+    verifyCounts: verifyCounts && isListed,
+    yesterday: Number.isFinite(asked) ? addDays(dayOf(asked), -1) : BEGINNING,
+    until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
+    latest: asked,
+    windowSize: new WindowSize(maxWindowRows),
+  };
+}
