@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import type { Config, Endpoints } from "../config/config.ts";
 
-export type SyncMode = "full_refresh" | "incremental";
+type SyncMode = "full_refresh" | "incremental";
 
 /** The facts of a stream that hold for every service. */
 export type StreamSpec = {

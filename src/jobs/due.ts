@@ -37,7 +37,7 @@ export function isDoubted(item: Item): boolean {
 }
 
 /** The first moment (epoch ms) at which an item may be submitted, by all that is known; Infinity: never. */
-export function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules): number {
+function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules): number {
   const never = Number.POSITIVE_INFINITY;
   const refreshIn = refreshAfterDays === null ? never : refreshAfterDays * DAY_MS;
   const isAnswered = item.day !== "";

@@ -45,7 +45,7 @@ const isRunsEnd = (error: unknown): boolean =>
   error instanceof OutputClosed || error instanceof OutputError || error instanceof UnreachableError;
 
 /** The schema that rows are checked against as they arrive; null if there is none. */
-export function arrivingSchema(spec: StreamSpec, asked: Asked, privacy: FieldFilter): JsonSchema | null {
+function arrivingSchema(spec: StreamSpec, asked: Asked, privacy: FieldFilter): JsonSchema | null {
   const known = spec.sampled ? asked.configured.schema : loadSchema(spec.name);
   const schema = asked.declaredSchema ?? known;
   return schema === null ? null : schemaUnder(privacy.rules(spec.name), schema, "arriving");

@@ -119,7 +119,7 @@ async function* planClosed(
 }
 
 /**
- * Returns the day of the row that stands last in the list, which is newest first, if nothing lies before it; else the first day that
+ * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the first day that
  * holds a row. The list of an open window keeps its length while rows move towards today.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
