@@ -98,7 +98,7 @@ export class Book {
   readonly #streams: Map<string, Deliveries>;
   readonly #spent = new Map<string, Spending>();
   #prices: readonly Price[] = [];
-  /** What the receipts lack. */
+  /** The changes that the receipts lack. */
   readonly #changed = {
     items: new Map<string, Item>(),
     spent: new Map<string, Spending>(),
@@ -176,7 +176,7 @@ export class Book {
     this.hasState = true;
   }
 
-  /** What changed since this was asked last. */
+  /** The changes since the last call. */
   takeChanges(): Changes {
     const { items, spent, prices } = this.#changed;
     const changes = { items: [...items], spent: [...spent.values()], prices: [...prices] };

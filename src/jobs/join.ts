@@ -76,7 +76,7 @@ export const newSubmission = (id: string, at: number, day: Day, sync: string): S
   ...{ charged: 0, code: null },
 });
 
-/** What is kept of a submission whose item is answered. */
+/** The rest of a submission whose item is answered. */
 export const finished = (
   { id, at, day, sync, job }: Submission,
   fields: Pick<Submission, "step"> & Partial<Submission>,

@@ -101,7 +101,7 @@ async function verdictOn(
   return verdict;
 }
 
-/** Reads the parts of a window in its place. What the window has emitted is not emitted again. */
+/** Reads the parts of a window in its place. They emit nothing that the window has emitted. */
 async function* readParts(pass: Pass, isRetry: boolean, rules: RunRules): AsyncGenerator<WindowEvent> {
   const { window, count, after = count } = pass;
   const parts = (window.kind === "closed" ? halves(window) : splitAtYesterday(window, rules.yesterday)) ?? [];
