@@ -86,12 +86,13 @@ function refuseOtherShape(stream: string, saved: JsonObject): void {
   if (!isInOrder) throw unusable(stream, "days are not in order, or overlap");
 }
 
-/** The stream's own cursor and Singer's: the earlier one, because a person may have moved either back. */
+/** The stream's own cursor and Singer's: the earlier one, because a person may have moved either back, or to null. */
 function cursorOf(stream: string, saved: JsonObject): string | null {
   const { discoveredAt, replication_key = "discoveredAt", replication_key_value } = saved;
   const own = momentOf(stream, discoveredAt, "discoveredAt");
   if (replication_key !== "discoveredAt") return own;
   const singer = momentOf(stream, replication_key_value, "replication_key_value");
+  if (discoveredAt === null || replication_key_value === null) return null;
   if (own === null || singer === null) return own ?? singer;
   return instant(singer) < instant(own) ? singer : own;
 }

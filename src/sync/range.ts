@@ -66,20 +66,25 @@ export function whatToRead(saved: RowState, settings: ReadSettings, today: Day, 
   const missing = withoutDays(clipped(withStatus(days, "missing"), before), ignored);
   const isNewKey = saved.key !== null && key !== undefined && saved.key !== key;
   const daily = saved.checked !== today;
-  const isUndatedDue = saved.undated === null || saved.discoveredAt === null || daily || isNewKey;
+  const isUndatedDue =
+    saved.undated === null || saved.discoveredAt === null || isReset(saved) || daily || isNewKey;
   const readsUndated = settings.readsUndated ?? (startDate === null && endDate === null);
+  const known = isNewKey || isReset(saved) ? null : (saved.undated?.rows ?? null);
   return {
     missing: missing.flatMap(daysIn),
     again: withoutDays(clipped(withStatus(days, "again"), before), ignored),
     holes: withoutDays(before[0] <= before[1] ? uncovered(days, before) : [], ignored),
-    undated:
-      readsUndated && isUndatedDue ? { known: isNewKey ? null : (saved.undated?.rows ?? null) } : undefined,
+    undated: readsUndated && isUndatedDue ? { known } : undefined,
     window: from > end ? undefined : { from, until: end < yesterday ? end : "now" },
     closed: withoutDays(from <= lastClosed ? [[from, lastClosed]] : [], ignored),
     daily,
     isNewKey,
   };
 }
+
+/** Whether a person took the days or the cursor out of the state, so that everything is read. */
+const isReset = ({ days, discoveredAt }: RowState): boolean =>
+  days.length === 0 || (discoveredAt === null && days.some(({ rows }) => rows > 0));
 
 /** A cursor ahead of the service's clock does not move the window: it begins with yesterday at the latest. */
 function windowStart({ discoveredAt }: RowState, start: Day, yesterday: Day, lookback: number): Day {

@@ -55,6 +55,22 @@ describe("read with a saved state", () => {
     expect(existsSync(`${state}.previous`)).toBe(true);
   });
 
+  it.each<[string, object]>([
+    ["has no days any more", { days: undefined }],
+    ["has an empty list of days", { days: [] }],
+    ["has a null cursor", { discoveredAt: null }],
+    ["has a null bookmark", { replication_key: "discoveredAt", replication_key_value: null }],
+  ])("reads everybody, with or without a date, on the day of the first run, if it %s", async (_, change) => {
+    const { sandbox, config } = await sandboxWith({ ...SMALL, people: 30, undated: 1_200 });
+    const path = join(await tempDir(), "state.json");
+    const words = [...JSONL, "--config", config, "--state-file", path];
+    expect((await run(CONNECTOR, words)).code).toBe(0);
+    const { bookmarks } = JSON.parse(await readFile(path, "utf8"));
+    await writeFile(path, JSON.stringify({ bookmarks: { people: { ...bookmarks.people, ...change } } }));
+    const { code, stdout } = await run(CONNECTOR, words);
+    expect([code, new Set(idsOf(stdout))]).toEqual([0, new Set(sandbox.people().map(({ id }) => id))]);
+  });
+
   it("refuses a state of a newer version, and asks for no row", async () => {
     const { sandbox } = await sandboxWith(SMALL);
     const given = await file("state.json", { bookmarks: { people: { version: 99 } } });

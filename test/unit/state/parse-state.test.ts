@@ -90,7 +90,9 @@ describe("parseRowState()", () => {
   it.each([
     ["2026-01-02T09:00:00Z", "2026-01-02T10:00:00+02:00", "2026-01-02T08:00:00.000Z"],
     ["2026-01-02T03:04:05Z", "2026-01-03T03:04:05Z", "2026-01-02T03:04:05Z"],
-    [null, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
+    [undefined, "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"],
+    [null, "2026-01-02T03:04:05Z", null],
+    ["2026-01-02T03:04:05Z", null, null],
   ])("takes the earlier of %j and Singer's %j", (discoveredAt, replication_key_value, earlier) => {
     const saved = { ...current, discoveredAt, replication_key: "discoveredAt", replication_key_value };
     expect(parseRowState("people", saved)?.discoveredAt).toBe(earlier);

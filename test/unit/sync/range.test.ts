@@ -83,7 +83,12 @@ describe("whatToRead()", () => {
       { lookbackWindowDays: 2 },
       { window: { from: march(17), until: "now" }, closed: [[march(17), march(18)]] },
     ],
-    ["a cursor without days", state([]), {}, { holes: [[BEGINNING, march(17)]] }],
+    [
+      "a cursor without days",
+      state([], { undated: { rows: 2_000 } }),
+      {},
+      { holes: [[BEGINNING, march(17)]], undated: { known: null } },
+    ],
     [
       "an earlier start",
       state([span(march(10), march(17))], { undated: null }),
@@ -120,7 +125,21 @@ describe("whatToRead()", () => {
       "a null cursor",
       state(READ, { discoveredAt: null }),
       {},
-      { window: { from: BEGINNING, until: "now" }, closed: [[BEGINNING, march(18)]], undated: { known: 0 } },
+      {
+        window: { from: BEGINNING, until: "now" },
+        closed: [[BEGINNING, march(18)]],
+        undated: { known: null },
+      },
+    ],
+    [
+      "days without a row",
+      state([{ ...span(BEGINNING, march(17)), rows: 0 }], { discoveredAt: null, undated: { rows: 2_000 } }),
+      {},
+      {
+        window: { from: BEGINNING, until: "now" },
+        closed: [[BEGINNING, march(18)]],
+        undated: { known: 2_000 },
+      },
     ],
   ])("after %s", (_, saved, settings, plan) => {
     expect(next(saved, settings)).toEqual({ ...usual, ...plan });
