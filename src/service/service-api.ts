@@ -86,17 +86,19 @@ export const withoutTotal = (stream: string): string =>
   `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
   'Set "verify_counts" to false to read without proof';
 
-/** Reads pages of the list of sources until one is empty, or all are there that the list counts. */
+/** Reads pages of the list of sources until all are there that it counts. A list without a total ends where nothing new comes. */
 async function sourcesOf(client: Client, { sources }: Endpoint): Promise<readonly string[]> {
   const slugs = new Set<string>();
   for (let page = 1, shown = 0; page <= MAX_SOURCE_PAGES; page++) {
     const query = { page: String(page), limit: String(PAGE_SIZE) };
     const parse = (value: unknown): List => parseList(value, "sources");
     const { value } = await client.getJson("list sources", sources, query, parse, true);
+    const { size } = slugs;
     for (const one of value.elements)
       if (isObject(one) && typeof one["slug"] === "string") slugs.add(one["slug"]);
     shown += value.elements.length;
-    if (value.elements.length === 0 || shown >= (value.total ?? 0)) return [...slugs];
+    const isLast = value.total === null ? slugs.size === size : shown >= value.total;
+    if (value.elements.length === 0 || isLast) return [...slugs];
   }
   throw new DataError(`Cannot list sources: the list has more than ${plural(MAX_SOURCE_PAGES, "page")}`);
 }

@@ -216,6 +216,9 @@ describe("a stream", () => {
     expect(await outcome("sources", [list([{ slug: "crm" }], { total: 2 }), list([], { total: 2 })])).toBe(
       "crm (2 times)",
     );
+    const uncounted = [[{ slug: "crm" }], [{ slug: "ads" }], []].map((slugs) => list(slugs, {}));
+    expect(await outcome("sources", uncounted)).toBe("crm,ads (3 times)");
+    expect(await outcome("sources", uncounted.slice(0, 1))).toBe("crm (2 times)");
   });
 });
 
