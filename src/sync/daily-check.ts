@@ -1,4 +1,4 @@
-import { ConfigError, ConnectorError } from "../base/errors.ts";
+import { ConfigError, ConnectorError, TransientError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
 import { BEGINNING, type Day, dayOf, daysBetween, instant } from "../base/time.ts";
 import { type Coverage, isProven, type Span } from "./coverage.ts";
@@ -19,9 +19,9 @@ const TINY = 100;
 
 /**
  * Finds rows that came late into proven days, and sources that the key could not read before. The check only helps: a
- * request that fails leaves its span as it is, and the next run checks again.
+ * request that fails leaves its span as it is, and the next run checks again. A refused source waits for the next day.
  * @returns the state without the days that must be read again
- * @throws ConfigError for a key of another organization
+ * @throws ConfigError for a key of another organization; for another key, what keeps its rows from being counted
  */
 export async function checkDaily(
   saved: RowState,
@@ -30,27 +30,29 @@ export async function checkDaily(
   today: Day,
 ): Promise<RowState> {
   const { service, stream } = run;
-  const failures: string[] = [];
+  const failures: ConnectorError[] = [];
   const ask: Ask = async (request) =>
     await request().catch((error: unknown) => {
       if (!(error instanceof ConnectorError)) throw error;
-      failures.push(error.message);
+      failures.push(error);
       return undefined;
     });
   const count: CountSpan = async ({ from, to }, source) =>
     (await ask(() => service.count({ ...closedWindow(from, to), ...source }, true)))?.rows;
-  const days = plan.isNewKey ? await checkKey(saved, count, run) : await checkSpans(saved.days, plan, count);
-  const isChecked = plan.isNewKey || failures.length === 0;
-  let state = { ...saved, days, checked: isChecked ? today : saved.checked };
+  const days = plan.isNewKey ? await checkKey(saved, run) : await checkSpans(saved.days, plan, count);
+  const areCounted = failures.length === 0;
+  let state = { ...saved, days };
   const listed = saved.filters?.source_slug ? undefined : await ask(() => service.sources());
   if (listed !== undefined) state = await checkSources(state, listed, plan, count, today);
+  const isChecked = areCounted && !failures.some((error) => error instanceof TransientError);
   const [failure] = failures;
   if (failure !== undefined) {
     const failed = plural(failures.length, "request");
-    const text = `The daily check of "${stream}" is not complete: ${failed} failed, the first with "${failure}". The next run tries again`;
+    const next = isChecked ? "The check of the next day" : "The next run";
+    const text = `The daily check of "${stream}" is not complete: ${failed} failed, the first with "${failure.message}". ${next} tries again`;
     service.notify({ kind: "log", level: "warn", text });
   }
-  return state;
+  return { ...state, checked: isChecked ? today : saved.checked };
 }
 
 /** Undefined if the request failed. */
@@ -75,16 +77,12 @@ async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Pro
 
 /**
  * Tells by the numbers whether another API key is of the same organization. Rows that the proven days lack must be among the
- * newest ones, because checked people move there.
+ * newest ones, because checked people move there. Without each number the rows of two organizations could mix.
  */
-async function checkKey(
-  saved: RowState,
-  count: CountSpan,
-  { stream, service }: RowStream,
-): Promise<Coverage> {
+async function checkKey(saved: RowState, { stream, service }: RowStream): Promise<Coverage> {
   const proven = saved.days.filter(isProven);
-  const counts = new Map<Span, number | undefined>();
-  for (const span of proven) counts.set(span, await count(span));
+  const counts = new Map<Span, number>();
+  for (const span of proven) counts.set(span, (await service.count(closedWindow(span.from, span.to))).rows);
   const sumOf = (differenceOf: (span: Span, rows: number) => number): number =>
     proven.reduce((sum, span) => sum + Math.max(0, differenceOf(span, counts.get(span) ?? span.rows)), 0);
   const total = sumOf(({ rows }) => rows);

@@ -151,13 +151,13 @@ describe("the daily check only helps", () => {
     );
     account.service.sources = undefined;
     await account.run();
-    expect(account.state).toMatchObject({ sources: null, checked: TODAY });
+    expect(account.state).toMatchObject({ sources: null, checked: null });
     account.service.sources = ["crm", "erp"];
-    await account.nextDay();
-    expect(account.state?.sources).toEqual(["crm"]);
+    await account.run();
+    expect(account.state).toMatchObject({ sources: ["crm"], checked: null });
     isRefused.clear();
-    await account.nextDay();
-    expect(account.state?.sources).toEqual(["crm", "erp"]);
+    await account.run();
+    expect(account.state).toMatchObject({ sources: ["crm", "erp"], checked: TODAY });
   });
 });
 
@@ -220,6 +220,13 @@ describe("another API key", () => {
         key: "b",
       }),
     ).toMatchObject({ complete: true });
+  });
+
+  it("of another organization is refused where each of its counts fails once", async () => {
+    const { state } = await sync(serviceOf(peopleOn(daysBefore(60), 9)), { key: "a" });
+    const service = serviceOf(peopleOn(daysBefore(300), 4), { checkFails: () => true });
+    const { lines, error } = await sync(service, { state, key: "b" });
+    expect([lines, String(error)]).toEqual([[], expect.stringContaining("another organization")]);
   });
 
   it("of another organization with the same numbers, some of whose people both share, loses no row", async () => {
