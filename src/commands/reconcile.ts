@@ -109,7 +109,7 @@ async function compared(
     session.streamApi(spec, { cursor, schema: null }, isFiltered ? undefined : {}, false);
   await emit({ kind: "open", stream });
   let rowsRead = 0;
-  async function* read(isFiltered: boolean): AsyncGenerator<Lines> {
+  async function* read(isFiltered: boolean): AsyncGenerator<Lines | number> {
     const before = rowsRead;
     const events = readRows({
       // Nothing is saved, so that a daily check has nothing to count.
@@ -121,6 +121,7 @@ async function compared(
       if (event.kind === "close" && !event.complete) throw unproven(stream, event.error);
       if (event.kind === "close" || event.kind === "checkpoint") continue;
       await emit(event.kind === "estimate" ? { ...event, rows: before + event.rows } : event);
+      if (event.kind === "estimate") yield event.rows;
       if (event.kind !== "records") continue;
       rowsRead += event.lines.length;
       yield event.lines;

@@ -27,8 +27,11 @@ export type Comparison = {
    * @param isFiltered whether by the filters of the config
    */
   readonly count: ((isFiltered: boolean) => Promise<Pick<Count, "rows" | "asked">>) | undefined;
-  /** Reads every row, suppressed rows too. @throws DataError for a read that is not proven complete */
-  readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[]>;
+  /**
+   * Reads every row, suppressed rows too. A number is what the service counts when the read begins.
+   * @throws DataError for a read that is not proven complete
+   */
+  readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[] | number>;
   /** How a key, and how a row, leaves under the privacy settings. */
   readonly keyOf: (key: string) => string;
   readonly leave: (line: RawLine) => string;
@@ -139,12 +142,14 @@ class Differences {
     const judges = isFiltered === this.#comparison.isFiltered;
     const counted = await count?.(isFiltered);
     this.#reads += 1;
-    let shown = 0;
+    let [rows, shown] = [counted?.rows ?? 0, 0];
     for await (const lines of read(isFiltered)) {
-      for (const line of lines) if (await this.#take(line, judges, counted?.asked)) shown += 1;
+      // One of several copies of the data may lag, or be empty: the larger number counts.
+      if (typeof lines === "number") rows = Math.max(rows, counted === undefined ? 0 : lines);
+      else for (const line of lines) if (await this.#take(line, judges, counted?.asked)) shown += 1;
     }
     this.#requireCommonKey();
-    return Math.max(0, (counted?.rows ?? 0) - shown);
+    return Math.max(0, rows - shown);
   }
 
   /** Throws DataError if the service showed no key of the table, unless neither has any. */

@@ -104,6 +104,20 @@ describe("gone.csv names no one who is alive", () => {
     expect(answers).toContain(1);
   });
 
+  it("where a replica without some people answers each request but the first counts of a read", async () => {
+    const people = [...OTHERS, ...crowd(9)];
+    let last = "";
+    const config = await serviceOf(people, ({ from, to }) => {
+      const isFirst = to === "9" && [from, last].includes("1970-01-02");
+      last = from;
+      return isFirst
+        ? undefined
+        : people.filter(({ discoveredAt: date }) => date === null || date > dateOf(2));
+    });
+    const { code, gone, stderr } = await reconcile(config, people, [], { clock });
+    expect([code, gone], stderr).toEqual([2, []]);
+  });
+
   it("where a replica does not have the newest people yet", async () => {
     const people = crowd(90);
     const newest = [
