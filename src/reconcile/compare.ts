@@ -127,17 +127,20 @@ class Differences {
 
   /** Reads until a read lacks no row, and everyone twice if keys of the table are not shown. @returns how many it lacks */
   async #readUntilWhole(isFiltered: boolean): Promise<number> {
-    let missing = 0;
+    let [missing, most] = [0, 0];
     for (let reads = 1; reads <= MAX_READS; reads++) {
-      missing = await this.#read(isFiltered);
+      const { counted, shown } = await this.#read(isFiltered);
+      // Who was counted in an earlier read may have left the filters, but hardly the service.
+      most = isFiltered ? counted : Math.max(most, counted);
+      missing = Math.max(0, most - shown);
       const isEnough = isFiltered || reads > 1 || this.#keysWith(this.#isGone) === 0;
       if (missing === 0 && isEnough) break;
     }
     return missing;
   }
 
-  /** @returns how many of the rows that were counted before the read were not shown */
-  async #read(isFiltered: boolean): Promise<number> {
+  /** @returns how many rows were counted before the read, and how many of them it showed */
+  async #read(isFiltered: boolean): Promise<{ readonly counted: number; readonly shown: number }> {
     const { count, read } = this.#comparison;
     const judges = isFiltered === this.#comparison.isFiltered;
     const counted = await count?.(isFiltered);
@@ -149,7 +152,7 @@ class Differences {
       else for (const line of lines) if (await this.#take(line, judges, counted?.asked)) shown += 1;
     }
     this.#requireCommonKey();
-    return Math.max(0, rows - shown);
+    return { counted: rows, shown };
   }
 
   /** Throws DataError if the service showed no key of the table, unless neither has any. */

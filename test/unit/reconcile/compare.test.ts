@@ -86,6 +86,15 @@ describe("a comparison key by key", () => {
     expect(found.lists["gone.csv"]).toBe("none");
   });
 
+  it("compares a read with the counts of the reads before it, too", async () => {
+    const rows = [3, 0, 0, 0];
+    const count = async () => ({ rows: rows.shift() ?? 0, asked: NOW });
+    const shown: Shown = (_, nth) => (nth === 0 ? [{ id: "a" }, { id: "b" }] : []);
+    const found = await compared(listOf(["a", "b", "c"]), shown, { count });
+    expect(found).toMatchObject({ reads: 4, unanswered: [expect.stringContaining("counts 3 rows more")] });
+    expect(found.lists["gone.csv"]).toBe("none");
+  });
+
   it("looks for the missing without a filter, twice", async () => {
     const table = listOf(["a", "b", "c"]);
     const shown: Shown = (isFiltered) =>
