@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { loadSchema } from "../../../../src/catalog/schema.ts";
+import { ROOT } from "../../../support/run.ts";
 import type { Dice } from "../dice.ts";
 import { bent, mutated } from "../hostile.ts";
 import { parsed, SALT } from "../rows.ts";
@@ -179,10 +180,9 @@ const PEOPLE = {
     span("2025-12-31", "2025-12-31", "missing"),
   ],
 };
-const JOBS = {
-  ...{ version: 1, created_at: null },
-  jobs: [{ item: "A".repeat(16), step: "submitted", at: "2026-03-01T00:00:00.000Z", job_id: "job_1" }],
-};
+const { company_lookups: JOBS } = JSON.parse(
+  readFileSync(`${ROOT}test/unit/jobs/formats/state-4.json`, "utf8"),
+);
 const stream = (name: string, state: object): object => ({
   type: "STREAM",
   stream: { stream_descriptor: { name }, stream_state: state },
