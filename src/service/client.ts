@@ -336,7 +336,7 @@ export class Client {
     url.search = new URLSearchParams(query).toString();
     const sent = clock.monotonic();
     this.usage.requests += 1;
-    const { statusCode, headers, body } = await request(url, {
+    const answer = await request(url, {
       method: json === undefined ? "GET" : "POST",
       dispatcher: json === undefined ? dispatcher : (fresh?.() ?? dispatcher),
       signal,
@@ -350,12 +350,16 @@ export class Client {
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     });
+    const { statusCode, body } = answer;
+    // A layer may add a header to an answer that has it.
+    const single = Object.entries(answer.headers).map(([name, value]) => [name, [value].flat()[0]]);
+    const headers: Record<string, string | undefined> = Object.fromEntries(single);
     // A body that is given up before its end emits an error event, which may have no listener left.
     body.on("error", () => undefined);
     this.#hasConnected = true;
     const took = clock.monotonic() - sent;
     this.usage.requestMs += took;
-    const date = Date.parse(String(headers["date"]));
+    const date = Date.parse(headers["date"] ?? "");
     if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();
     const answered = Number.isNaN(date) ? this.now() : date;
     const asked = Math.floor((answered - took - 1_000) / 1_000) * 1_000;

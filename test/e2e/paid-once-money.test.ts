@@ -47,6 +47,24 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: [A] },
     syncs: [{ behaviour: result({ domain: "WWW.A.example." }), delivered: 1 }],
   },
+  "a header that comes twice is one value": {
+    settings: { domains: ITEMS.slice(0, 3) },
+    syncs: [
+      {
+        behaviour: {
+          wild: {
+            ...{ method: "POST", items: [A] },
+            answer: (response) =>
+              response
+                .setHeader("content-encoding", ["identity", "identity"])
+                .writeHead(202)
+                .end('{"success":true,"data":{"job_id":"job_0_x"}}'),
+          },
+        },
+        delivered: ITEMS.slice(0, 3),
+      },
+    ],
+  },
   "a verification that is cut is a lost answer": {
     setting: "email_verification",
     settings: { emails: EMAILS.slice(0, 2) },
