@@ -1,8 +1,8 @@
-import { isObject, type JsonObject, objectOf } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { knownCode } from "../service/error-table.ts";
 import type { Answer, JobReply, JobType } from "./job-type.ts";
-import { takenJob, toCursor, toMoment } from "./requests.ts";
+import { fieldsOf, takenJob, toCursor, toMoment } from "./requests.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";
 export const LOOKUP_RESULT = `${LOOKUP}/{job}/result`;
@@ -43,7 +43,8 @@ function readResult(status: number, value: unknown): JobReply | undefined {
   if (!isObject(value) || value["success"] === false) return undefined;
   const { status: said, scheduled_processing_time: scheduled } = value;
   if (said === "success" || said === "error") return { kind: "answered", answer: toAnswer(value) };
-  const isPending = status === 202 || (status === 200 && (said === "processing" || said === "queued"));
+  const isInProgress = said === "processing" || said === "queued";
+  const isPending = status === 202 ? isInProgress || costOf(value) === 0 : status === 200 && isInProgress;
   return isPending ? { kind: "pending", due: toMoment(scheduled) } : undefined;
 }
 
@@ -58,7 +59,7 @@ function toAnswer(value: JsonObject): Answer {
 
 /** The larger of the credits that a reply names and of its contacts. A number that is no cost does not count. */
 function costOf(value: unknown): number {
-  const { contacts, credits_used: named } = objectOf(value);
+  const { contacts, credits_used: named } = fieldsOf(value);
   const credits = typeof named === "number" || typeof named === "string" ? Number(named) : 0;
   return Math.max(Array.isArray(contacts) ? contacts.length : 0, credits <= MAX_COST ? credits : 0);
 }

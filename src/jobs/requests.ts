@@ -1,5 +1,5 @@
 import { ConnectorError, DataError, TransientError } from "../base/errors.ts";
-import { isObject, objectOf } from "../base/json.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { instant } from "../base/time.ts";
 import { isUsableId, toSegment } from "../service/address.ts";
 import type { Client } from "../service/client.ts";
@@ -71,7 +71,7 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
   } catch (error) {
     if (!(error instanceof ConnectorError) || error.scope === "run") throw error;
     if (error instanceof TransientError) return { kind: "silent", error, code: "no answer" };
-    return { kind: "unusable", error, code: error.code ?? "" };
+    return { kind: "unusable", error, code: error.code ?? "no usable answer" };
   }
 }
 
@@ -89,13 +89,15 @@ function unusableReply(client: Client, type: JobType, status: number, value: unk
   };
 }
 
-/**
- * The job by which a submission was taken; undefined if the answer names none that can be asked for. The fields are
- * next to the envelope's, or in its `data`.
- */
-export function takenJob(value: unknown, dueField?: string): SubmitReply | undefined {
+/** The fields of an answer, which are next to the envelope's, or in its `data`. */
+export function fieldsOf(value: unknown): JsonObject {
   const { data, ...envelope } = objectOf(value);
-  const fields = { ...envelope, ...objectOf(data) };
+  return { ...envelope, ...objectOf(data) };
+}
+
+/** The job by which a submission was taken; undefined if the answer names none that can be asked for. */
+export function takenJob(value: unknown, dueField?: string): SubmitReply | undefined {
+  const fields = fieldsOf(value);
   const { job_id: jobId } = fields;
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
   return { kind: "taken", jobId, due: dueField === undefined ? null : toMoment(fields[dueField]) };

@@ -47,6 +47,26 @@ const SCENES: Readonly<Record<string, Scene>> = {
     settings: { domains: [A] },
     syncs: [{ behaviour: result({ domain: "WWW.A.example." }), delivered: 1 }],
   },
+  "a result in an envelope, which cannot be used, is charged": {
+    settings: { domains: [A] },
+    syncs: [
+      {
+        behaviour: first({ success: true, data: { status: "success", credits_used: 7 } }),
+        ...{ fails: "transient_error", says: "7 credits used in this sync", delivered: [] },
+      },
+      { after: DAY, bought: [], delivered: [A] },
+    ],
+  },
+  "an answer in progress that is none, and names its cost, is charged": {
+    settings: { domains: [A] },
+    syncs: [
+      {
+        behaviour: { result: () => ({ status: 202, body: success({ status: "done", credits_used: 7 }) }) },
+        ...{ fails: "transient_error", says: "7 credits used in this sync", delivered: [] },
+      },
+      { after: DAY, bought: [], delivered: [A] },
+    ],
+  },
   "a header that comes twice is one value": {
     settings: { domains: ITEMS.slice(0, 3) },
     syncs: [
