@@ -136,7 +136,8 @@ function namesOf(entry: string): readonly string[] | undefined {
     const name = entry.toLowerCase();
     return /^[0-9a-f]{64}$/.test(name) ? [name, `sha256:${name}`] : [name];
   }
-  if (/\s/.test(entry)) return undefined;
+  // An address may have an asterisk, and hardly does: this is a pattern.
+  if (/[\s*]/.test(entry)) return undefined;
   const bare = bareOf(entry);
   const item = normalizeItem(bare.includes("@") ? "email" : "domain", bare);
   if (item !== null) return [item, bare];

@@ -124,6 +124,7 @@ describe("a suppress_file", () => {
     ...["acme.example/", "acme.example/about", "www.acme.example/", "acme.example:443", "acme.example#top"],
     ...["acme.example?utm_source=x", "*.acme.example", ".acme.example", "domain:acme.example", "id:p3"],
     ...["'p3'", "\u201cp3\u201d", "linkedin.com/in/ann", "+49 1761234", "@acme.example", "sha256=ab"],
+    ...["*@acme.example", ".*@acme.example"],
     ...["sha256:12", `sha256:${"a".repeat(63)}`, `sha256:${"a".repeat(65)}`, `sha256:${"g".repeat(64)}`],
   ])("with %j on its third line is refused by that line, which is not quoted", async (line) => {
     const path = await file("suppressed.txt", `p1\n\n${line}\n`);
