@@ -18,8 +18,8 @@ export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...Naming
 const PLAIN_ENTRY = /^(?:sha256:[0-9a-f]{64}|[\w+-][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]+)$/i;
 /** An id in normal form; what looks like a URL, a pattern or a quotation is none. */
 const ID = /^[\p{L}\p{N}_-][\p{L}\p{M}\p{N}_.|-]*$/u;
-/** Separates the addresses of a text. */
-const SEPARATORS = /[,;<>\r\n]/;
+/** Separate the addresses of a text. A space is within one, or separates it from a name or another. */
+const SEPARATORS = [/[,;<>\r\n]/, /[\s,;:<>()|]/];
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
@@ -55,7 +55,7 @@ export class Suppression {
     if (this.entries === 0 || value === null) return false;
     if (typeof value === "object") return Object.values(value).some((one) => this.has(field, one));
     if (typeof value !== "string" && typeof value !== "number") return false;
-    const parts = field === "id" ? [String(value)] : String(value).split(SEPARATORS);
+    const parts = field === "id" ? [String(value)] : SEPARATORS.flatMap((one) => String(value).split(one));
     return parts.some((part) => {
       const bare = bareOf(part);
       return this.#hasName((field === "id" ? null : normalizeItem(field, bare)) ?? bare);

@@ -123,6 +123,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
             "Ann@x.example",
             [{ email: "ANN@x.example" }],
             { email: "b@x" },
+            "b@x.example ann@x.example",
+            { email: "mailto:ann@x.example" },
           ],
         }),
         ...{ delivered: [A], lacks: "ann@x" },
