@@ -32,8 +32,10 @@ const delivered = DAYS.map((day, nth) => [day, items.filter((_, at) => at % DAYS
 /** The receipts of all items, as a run writes them. */
 const receipts = items.map((item, nth) => {
   const day = DAYS[nth % DAYS.length];
-  const handle = { id: `AbCdEfGh.${nth}`, at: Date.parse(day), sealed: "x".repeat(128), sure: true };
-  return `${JSON.stringify({ for: "emailVerification", items: [[item, { day, handle }]] })}\n`;
+  const id = `AbCdEfGh.${nth}`;
+  const made = { id, at: Date.parse(day), step: "answered", day, sync: "AbCdEfGh" };
+  const subs = { [id]: { ...made, sealed: "x".repeat(128) } };
+  return `${JSON.stringify({ for: "emailVerification", items: [[item, { day, subs }]] })}\n`;
 });
 const header = `${JSON.stringify({ receipts: 3, salt: { emailVerification: salt } })}\n`;
 const stream = "email_verifications";
@@ -50,6 +52,8 @@ const config = configFile({
 const words = ["read", "--stream", stream, "--config", config, "--state", path("state.json")];
 const { seconds, cpu, peakMiB, bytes } = await measure([process.execPath, programOf(), ...words]);
 const [stateBytes, receiptsBytes] = ["state.json", "receipts.jsonl"].map((name) => statSync(path(name)).size);
+if (receiptsBytes < receipts.join("").length)
+  throw new Error("The run dropped a part of the receipts: they are not of its format");
 const megabytes = (size) => (size / 1e6).toFixed(1);
 console.log(
   `${count} finished items, 1 new: ${seconds.toFixed(1)} s (${cpu.toFixed(1)} s of processor), ${Math.round(peakMiB)} MiB; ` +
