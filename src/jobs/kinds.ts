@@ -6,7 +6,6 @@ import { envelopeCode } from "../service/error-table.ts";
 import { companyLookups, LOOKUP_RESULT } from "./company-lookups.ts";
 import { CHECK_RESULT, emailChecks, emailVerifications } from "./email-jobs.ts";
 import type { JobType } from "./job-type.ts";
-import { isResultStatus } from "./requests.ts";
 
 /** The kind of job of a setting. Throws if the config does not have it. */
 export function jobTypeOf(
@@ -34,7 +33,7 @@ export async function probeJobs(
   const isCheck = setting === "emailCheck";
   const [client, what] = isCheck ? [publicApi, "check e-mails"] : [externalApi, "use the External API"];
   const path = (isCheck ? CHECK_RESULT : LOOKUP_RESULT).replace("{job}", MADE_UP_JOB);
-  await client.ask(what, path, isResultStatus, (status, value) => {
+  await client.ask(what, path, (status, value) => {
     const code = envelopeCode(value);
     const isView = code === "JOB_NOT_FOUND" || (status === 200 && isObject(value) && code === undefined);
     // The External API's answer for an unknown job is not documented: all of its own will do but "the key is not valid".

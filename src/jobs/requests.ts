@@ -12,9 +12,6 @@ import {
 } from "../service/error-table.ts";
 import type { JobReply, JobType, SubmitReply } from "./job-type.ts";
 
-/** Any status in which a job's result may come: an error is a result too. */
-export const isResultStatus = (status: number): boolean => status < 300 || status >= 400;
-
 /** Submits one item, once, in a turn that was taken before. */
 export async function submitOnce(client: Client, type: JobType, item: string): Promise<SubmitReply> {
   const { what, path } = type.submit;
@@ -60,7 +57,6 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
     return await client.ask(
       what,
       path.replace("{job}", () => toSegment(jobId)),
-      isResultStatus,
       (status, value) => {
         const code = envelopeCode(value);
         const refusal = client.refusal(what, status, code);

@@ -6,8 +6,8 @@ import { type Dispatcher, openDispatcher, proxyVariable } from "../service/dispa
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
 import { Limiter } from "../service/limiter.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
-import { notThere, parseList, streamApi } from "../service/service-api.ts";
-import { sumOfUsages, type Usage } from "../service/usage.ts";
+import { type List, type ListEndpoint, readList, StreamApi } from "../service/service-api.ts";
+import { noUsage } from "../service/usage.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Service } from "../sync/service.ts";
 import type { Runtime } from "./runtime.ts";
@@ -28,6 +28,8 @@ export class Session {
   readonly signal: AbortSignal;
   /** When the run began, by the monotonic clock. */
   readonly began: number;
+  /** The usage of both APIs so far. */
+  readonly usage = noUsage();
   /** Digest of the address of the Public API. */
   readonly service: string;
   /** Digest of the id of the Public API's key. */
@@ -61,21 +63,13 @@ export class Session {
     const [key = ""] = spec.primaryKey;
     const suppression = suppresses ? this.config.suppressed.groupsOf(spec.name) : undefined;
     const endpoint = {
-      stream: spec.name,
-      list: listPathOf(spec, this.config.endpoints),
-      listSetting: listSettingOf(spec),
+      ...this.#listOf(spec, filters),
       sources: this.config.endpoints.sources,
       export: spec.exportPath ?? undefined,
-      filters,
       verify: this.config.verifyCounts,
       parser: new RowParser({ key, ...rules, suppression }),
     };
-    return streamApi(this.client, endpoint, this.notify);
-  }
-
-  /** The usage of both APIs so far. */
-  get usage(): Usage {
-    return sumOfUsages([this.client, this.#external].flatMap((client) => client?.usage ?? []));
+    return new StreamApi(this.client, endpoint, this.notify);
   }
 
   async close(): Promise<void> {
@@ -101,34 +95,35 @@ export class Session {
     const { clock, signal, random, environment } = this.#runtime;
     const { requestsPerMinute, allowInsecureHttp: insecure, idleTimeoutSeconds } = this.config;
     const { tries, burst } = this.#pace;
-    const dispatcher = (reuse: boolean): Dispatcher =>
-      once(this.#dispatchers, `${base.origin} ${reuse}`, () =>
-        openDispatcher(base, environment, { reuse, insecure }),
-      );
+    const proxy = proxyVariable(base, environment);
     return new Client({
       base,
       apiKey,
-      settings,
-      proxy: proxyVariable(base, environment),
-      dispatcher: dispatcher(true),
-      fresh: () => dispatcher(false),
+      place: { host: base.host, settings, ...(proxy !== undefined && { proxy }) },
+      dispatcher: (reuse) =>
+        once(this.#dispatchers, `${base.origin} ${reuse}`, () =>
+          openDispatcher(base, environment, { reuse, insecure }),
+        ),
       limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock, burst)),
       clock,
       signal,
       random,
       notify: this.notify,
+      usage: this.usage,
       idleTimeoutMs: idleTimeoutSeconds * 1000,
       ...(tries !== undefined && { tries }),
     });
   }
 
   /** Asks for one row of a stream. @throws what keeps this key from reading it */
-  async look(spec: RowStreamSpec, query: Query): Promise<ReturnType<typeof parseList>> {
-    const path = listPathOf(spec, this.config.endpoints);
-    const filtered = { limit: "1", ...this.filters(spec), ...query };
-    const what = `read ${spec.name}`;
-    const answer = this.client.getJson(what, path, filtered, (value) => parseList(value, spec.name));
-    return (await answer.catch(notThere(what, path, listSettingOf(spec)))).value;
+  look(spec: RowStreamSpec, query: Query): Promise<List> {
+    return readList(this.client, this.#listOf(spec), `read ${spec.name}`, { limit: "1", ...query });
+  }
+
+  #listOf(spec: RowStreamSpec, filters = this.filters(spec)): ListEndpoint {
+    const { name: stream, endpoint } = spec;
+    const listSetting = endpoint === null ? null : `endpoints.${endpoint}`;
+    return { stream, list: listPathOf(spec, this.config.endpoints), listSetting, filters };
   }
 
   /** The filters of the config; a list without days has none. */
@@ -148,6 +143,3 @@ function once<Value>(values: Map<string, Value>, key: string, make: () => Value)
   values.set(key, value);
   return value;
 }
-
-const listSettingOf = ({ endpoint }: RowStreamSpec): string | null =>
-  endpoint === null ? null : `endpoints.${endpoint}`;

@@ -7,8 +7,9 @@ import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
 import { isGzipped, readBody } from "./body.ts";
 import type { Clock } from "./clock.ts";
-import { RequestDeadline } from "./deadline.ts";
+import { type Deadline, openDeadline } from "./deadline.ts";
 import {
+  answerWithoutForm,
   envelopeCode,
   isBug,
   isPlainRedirect,
@@ -16,13 +17,12 @@ import {
   OUT_OF_CREDITS,
   type Place,
   redirectError,
-  type SettingNames,
   statusError,
   wasNeverSent,
 } from "./error-table.ts";
 import type { Limiter } from "./limiter.ts";
 import { retryAfterMs } from "./retry-after.ts";
-import { noUsage, type Usage } from "./usage.ts";
+import type { Usage } from "./usage.ts";
 
 const MAX_TRIES = 5;
 /** Tries of a request that cannot connect while no connection has ever worked: a run that cannot work ends soon. */
@@ -43,8 +43,8 @@ const POST_GRACE_MS = 5_000;
 
 export type Query = Readonly<Record<string, string>>;
 
-/** A JSON answer, and the moments (epoch ms by the service's clock) between which the service made it. */
-export type JsonAnswer<Value> = { readonly value: Value; readonly asked: number; readonly answered: number };
+/** An answer's bytes, and the moments (epoch ms by the service's clock) between which the service made it. */
+export type Received = { readonly body: Buffer; readonly asked: number; readonly answered: number };
 
 /** An export under way. `gzipped`: decompress the body strictly. `idleMs`: how long no row may come while rows are wanted. */
 export type Export = {
@@ -66,17 +66,15 @@ export type Posted =
 export type ClientOptions = {
   readonly base: URL;
   readonly apiKey: string;
-  /** The names of the settings that address and key come from, for errors. */
-  readonly settings: SettingNames;
-  /** The variable that names a proxy for `base`, for errors. */
-  readonly proxy?: string | undefined;
-  readonly dispatcher: Dispatcher;
-  /** For POSTs: a connection each, because one that dies of age takes along what was just written to it. */
-  readonly fresh?: () => Dispatcher;
+  /** The address of the requests, for errors. */
+  readonly place: Place;
+  /** A pool of connections. Not reused for POSTs: a connection that dies of age takes along what was just written to it. */
+  readonly dispatcher: (reuse: boolean) => Dispatcher;
   readonly limiter: Limiter;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly notify: (notice: Notice) => void;
+  readonly usage: Usage;
   readonly idleTimeoutMs: number;
   /** Between 0 and 1; spreads the retries. */
   readonly random: () => number;
@@ -92,47 +90,46 @@ type Response = {
   readonly answered: number;
 };
 
-/** A request that is made until it succeeds or has failed too often. */
-type Asking<Result> = {
+type Asking = {
   readonly what: string;
   readonly path: string;
-  readonly query: Query;
+  readonly query?: Query;
   /** The body of a POST; undefined: a GET. */
   readonly json?: string;
   readonly accepts: (status: number) => boolean;
-  readonly read: (response: Response) => Promise<Result>;
-  /** Whether only the beginning of the answer has a deadline. */
-  readonly isExport?: boolean;
   readonly once?: boolean;
 };
 
+/** Takes an answer, whose end has a deadline until the reader lifts it. */
+type Read<Result> = (response: Response, deadline: Deadline) => Promise<Result>;
+
+/** `status` is 0 if there was no answer; `waitMs` is 0 if the service does not say when it may be asked again. */
 type Failed = {
   readonly kind: "limited" | "failed";
   readonly error: ConnectorError;
+  readonly status: number;
   readonly waitMs: number;
-  /** Undefined: there was no answer. */
-  readonly status?: number;
 };
 
 type Tried<Result> = { readonly kind: "done"; readonly result: Result } | Failed;
 
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
+/** An error may be a result too. */
+const isResult = (status: number): boolean => status !== 429 && !isRedirect(status);
+
 /** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
 export class Client {
-  /** The work of this client so far. */
-  readonly usage: Usage = noUsage();
+  /** The work so far of all clients of a run. */
+  readonly usage: Usage;
   readonly #options: ClientOptions;
-  readonly #place: Place;
   #clockOffset: number | undefined;
   /** Whether any answer has come. */
   #hasConnected = false;
 
   constructor(options: ClientOptions) {
     this.#options = options;
-    const { base, settings, proxy } = options;
-    const port = base.port === "" ? (base.protocol === "https:" ? "443" : "80") : base.port;
-    this.#place = { host: `${base.hostname}:${port}`, settings, ...(proxy !== undefined && { proxy }) };
+    this.usage = options.usage;
   }
 
   /** Epoch ms by the service's clock, as far as its answers have shown it. */
@@ -152,62 +149,43 @@ export class Client {
 
   /** The error of an answer of this service. `what` is the end of "Cannot …", such as "collect a company look-up". */
   refusal(what: string, status: number, code: string | undefined): ConnectorError {
-    return statusError(what, this.#place, status, code);
+    return statusError(what, this.#options.place, status, code);
   }
 
   /**
    * @param what the end of "Cannot …" for errors, such as "count people"
-   * @param parse throws TransientError for what is not of the expected form, and so asks again
+   * @param parse returns undefined for what is not of the expected form, and so asks again
    * @param once whether a failure is not tried again, unless the answer says when
    */
   getJson<Value>(
     what: string,
     path: string,
     query: Query,
-    parse: (value: unknown, body: Buffer) => Value,
+    parse: (value: unknown, received: Received) => Value | undefined,
     once = false,
-  ): Promise<JsonAnswer<Value>> {
-    const read = async (response: Response): Promise<JsonAnswer<Value>> => {
-      const { asked, answered } = response;
+  ): Promise<Value> {
+    const asking = { what, path, query, once, accepts: (status: number) => status === 200 };
+    return this.#retry(asking, async (response) => {
       const body = await readBody(what, response, ANSWER_BYTES, this.usage);
       const value = toJson(body);
-      if (value === undefined) {
-        const { host, settings } = this.#place;
-        const reason = "the answer is not JSON";
-        const remedy = `If it stays so, check ${settings.url}: it may point to a web page`;
-        throw new TransientError(`Cannot ${what} at ${host}: ${reason}. ${remedy}`, { reason });
-      }
-      const code = envelopeCode(value);
-      if (code !== undefined) throw this.refusal(what, 200, code);
-      return { value: parse(value, body), asked, answered };
-    };
-    return this.#retry({ what, path, query, accepts: (status) => status === 200, read, once });
+      const isError = value === undefined || envelopeCode(value) !== undefined;
+      const parsed = isError ? undefined : parse(value, { ...response, body });
+      return parsed ?? this.#unusable(what, response, value);
+    });
   }
 
   /**
-   * GETs an answer whose status is a part of it. 429 is still waited for.
+   * GETs an answer whose status is a part of it. 429 is still waited for, and no redirect is one.
    * @param read returns undefined for what is an error, which is then retried or thrown
    */
   ask<Value>(
     what: string,
     path: string,
-    accepts: (status: number) => boolean,
     read: (status: number, value: unknown) => Value | undefined,
   ): Promise<Value> {
-    return this.#retry({
-      what,
-      path,
-      query: {},
-      accepts: (status) => status !== 429 && accepts(status),
-      read: async (response) => {
-        const { status } = response;
-        const value = toJson(await readBody(what, response, RESULT_BYTES, this.usage));
-        const result = read(status, value);
-        if (result !== undefined) return result;
-        if (status >= 300) throw this.refusal(what, status, envelopeCode(value));
-        const reason = "the answer is not of the interface's form";
-        throw new TransientError(`Cannot ${what}: ${reason}`, { reason });
-      },
+    return this.#retry({ what, path, accepts: isResult }, async (response) => {
+      const value = toJson(await readBody(what, response, RESULT_BYTES, this.usage));
+      return read(response.status, value) ?? this.#unusable(what, response, value);
     });
   }
 
@@ -216,18 +194,12 @@ export class Client {
    * @param once whether an export that could not be begun is not asked for again, unless the answer says when
    */
   open(what: string, path: string, query: Query, once = false): Promise<Export> {
-    return this.#retry({
-      what,
-      path,
-      query,
-      // An export without rows may have no content; counts say whether there should be any.
-      accepts: (status) => status === 200 || status === 204,
-      isExport: true,
-      once,
-      read: async ({ body, headers }) => {
-        const gzipped = isGzipped(what, headers);
-        return { body, gzipped, idleMs: this.#options.idleTimeoutMs, usage: this.usage };
-      },
+    // An export without rows may have no content; counts say whether there should be any.
+    const accepts = (status: number): boolean => status === 200 || status === 204;
+    return this.#retry({ what, path, query, once, accepts }, async ({ body, headers }, deadline) => {
+      const gzipped = isGzipped(what, headers);
+      deadline.lift();
+      return { body, gzipped, idleMs: this.#options.idleTimeoutMs, usage: this.usage };
     });
   }
 
@@ -240,22 +212,15 @@ export class Client {
 
   /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
   async post(what: string, path: string, body: unknown): Promise<Posted> {
-    const tried = await this.#try<Posted>({
-      what,
-      path,
-      query: {},
-      json: JSON.stringify(body),
-      accepts: (status) => status !== 429 && !isRedirect(status),
-      read: async (response) => {
-        const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
-        const json = toJson(text);
-        const value = json === undefined ? text?.toString() : json;
-        return { kind: "answered", status: response.status, value, answered: this.now() };
-      },
+    const asking = { what, path, json: JSON.stringify(body), accepts: isResult };
+    const tried = await this.#try<Posted>(asking, async (response) => {
+      const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
+      const json = toJson(text);
+      const value = json === undefined ? text?.toString() : json;
+      return { kind: "answered", status: response.status, value, answered: this.now() };
     });
     if (tried.kind === "done") return tried.result;
-    const { kind, error, waitMs, status = 0 } = tried;
-    if (kind === "limited") this.#limit(waitMs);
+    const { error, status } = tried;
     if (status === 429) return { kind: "limited", error };
     return { kind: wasNeverSent(error) || isPlainRedirect(status) ? "unsent" : "unanswered", error };
   }
@@ -265,88 +230,75 @@ export class Client {
     await this.#pause(this.#pauseMs(failures));
   }
 
-  async #retry<Result>(asking: Asking<Result>): Promise<Result> {
-    let limitedMs = 0;
-    for (let failures = 0; ; ) {
+  async #retry<Result>(asking: Asking, read: Read<Result>): Promise<Result> {
+    let [failures, limitedMs] = [0, 0];
+    for (;;) {
       await this.requestSlot();
-      const outcome = await this.#try(asking);
-      if (outcome.kind === "done") return outcome.result;
-      if (outcome.kind === "limited") {
-        limitedMs += outcome.waitMs;
-        if (limitedMs > MAX_LIMITED_MS)
-          throw new TransientError(outcome.error.message, { cause: outcome.error, scope: "run" });
-        this.#limit(outcome.waitMs);
+      const tried = await this.#try(asking, read);
+      if (tried.kind === "done") return tried.result;
+      if (tried.kind === "failed") {
+        failures += 1;
+        await this.#waitToRetry(asking, tried, failures);
         continue;
       }
-      failures += 1;
-      const { error, waitMs } = outcome;
-      const isFirst = !this.#hasConnected && error instanceof TransientError && wasNeverSent(error);
-      const tries = Math.min(this.#options.tries ?? MAX_TRIES, isFirst ? FIRST_TRIES : MAX_TRIES);
-      if (!(error instanceof TransientError)) throw error;
-      if (asking.once === true && waitMs === 0 && !wasNeverSent(error)) throw error;
-      if (failures >= tries) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
-      const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
-      const what = `${asking.what} at ${this.#place.host}`;
-      const progress = { attempt: failures + 1, attempts: tries, waitMs: pauseMs };
-      this.#options.notify({ kind: "retrying", what, reason: error.reason ?? error.message, ...progress });
-      this.usage.retries += 1;
-      await this.#pause(pauseMs);
+      limitedMs += tried.waitMs;
+      if (limitedMs > MAX_LIMITED_MS)
+        throw new TransientError(tried.error.message, { cause: tried.error, scope: "run" });
     }
   }
 
-  async #try<Result>(asking: Asking<Result>): Promise<Tried<Result>> {
-    const { what, path, query, json, accepts, read, isExport = false } = asking;
+  /** @throws the error of a request that is given up */
+  async #waitToRetry({ what, once }: Asking, { error, waitMs }: Failed, failures: number): Promise<void> {
+    const isUnsent = wasNeverSent(error);
+    if (!(error instanceof TransientError) || (once === true && waitMs === 0 && !isUnsent)) throw error;
+    const { tries = MAX_TRIES, place, notify } = this.#options;
+    const isFirst = isUnsent && !this.#hasConnected;
+    const attempts = Math.min(tries, isFirst ? FIRST_TRIES : MAX_TRIES);
+    if (failures >= attempts) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
+    const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
+    const progress = { attempt: failures + 1, attempts, waitMs: pauseMs };
+    const reason = error.reason ?? error.message;
+    notify({ kind: "retrying", what: `${what} at ${place.host}`, reason, ...progress });
+    this.usage.retries += 1;
+    await this.#pause(pauseMs);
+  }
+
+  async #try<Result>(asking: Asking, read: Read<Result>): Promise<Tried<Result>> {
+    const { what, json, accepts } = asking;
     const { signal, idleTimeoutMs } = this.#options;
-    const graceMs = json === undefined ? 0 : POST_GRACE_MS;
-    const deadline = new RequestDeadline(signal, SILENCES * idleTimeoutMs, graceMs);
-    let isHandedOn = false;
+    const deadline = openDeadline(signal, SILENCES * idleTimeoutMs, json === undefined ? 0 : POST_GRACE_MS);
+    let response: Response | undefined;
     try {
-      const response = await this.#send(path, query, deadline.signal, json);
-      if (!accepts(response.status)) return await this.#refused(what, response);
-      const result = await read(response);
-      isHandedOn = isExport;
-      if (isExport) {
-        deadline.liftDeadline();
-        response.body.once("close", () => deadline.close());
-      }
-      return { kind: "done", result };
+      response = await this.#send(asking, deadline.signal);
+      response.body.once("close", deadline.close);
+      if (!accepts(response.status)) throw await this.#errorOf(what, response);
+      return { kind: "done", result: await read(response, deadline) };
     } catch (error) {
+      deadline.close();
       // A POST may have been taken, whatever ends the run.
       if (json === undefined) signal.throwIfAborted();
-      return { kind: "failed", error: this.#failure(what, deadline.reason ?? error), waitMs: 0 };
-    } finally {
-      if (!isHandedOn) deadline.close();
+      return this.#failed(what, deadline.signal.reason ?? error, response);
     }
   }
 
-  async #refused(what: string, response: Response): Promise<Failed> {
-    const { status, headers, answered } = response;
-    const error = await this.#errorOf(what, response);
-    const header = headers["retry-after"];
-    // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
-    const kind = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "") ? "limited" : "failed";
-    if (kind === "failed" && header === undefined) return { kind, error, waitMs: 0, status };
-    const waitMs = retryAfterMs(header, answered, kind === "limited" ? UNSAID_RETRY_AFTER_MS : 0);
-    return { kind, error, waitMs, status };
-  }
-
-  async #send(path: string, query: Query, signal: AbortSignal, json?: string): Promise<Response> {
-    const { base, apiKey, dispatcher, fresh, clock, idleTimeoutMs } = this.#options;
+  async #send({ path, query = {}, json }: Asking, signal: AbortSignal): Promise<Response> {
+    const { base, apiKey, dispatcher, clock, idleTimeoutMs } = this.#options;
+    const isGet = json === undefined;
     const url = serviceUrl(base, path);
     url.search = new URLSearchParams(query).toString();
     const sent = clock.monotonic();
     this.usage.requests += 1;
     const answer = await request(url, {
-      method: json === undefined ? "GET" : "POST",
-      dispatcher: json === undefined ? dispatcher : (fresh?.() ?? dispatcher),
+      method: isGet ? "GET" : "POST",
+      dispatcher: dispatcher(isGet),
       signal,
       headers: {
         "x-api-key": apiKey,
         accept: "application/json, application/x-ndjson",
         "accept-encoding": "gzip",
-        ...(json !== undefined && { "content-type": "application/json" }),
+        ...(!isGet && { "content-type": "application/json" }),
       },
-      ...(json !== undefined && { body: json }),
+      ...(!isGet && { body: json }),
       headersTimeout: idleTimeoutMs,
       bodyTimeout: idleTimeoutMs,
     });
@@ -366,20 +318,33 @@ export class Client {
     return { status: statusCode, headers, body, asked, answered: answered + 1_000 };
   }
 
+  /** The failure of a request, whose key waits if it is limited. A failure of this program is thrown as it is. */
+  #failed(what: string, cause: unknown, response: Response | undefined): Failed {
+    if (isBug(cause)) throw cause;
+    const error = cause instanceof ConnectorError ? cause : networkError(what, this.#options.place, cause);
+    const { status = 0, headers = {}, answered = 0 } = response ?? {};
+    // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
+    const isLimited = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "");
+    const waitMs = retryAfterMs(headers["retry-after"], answered) ?? (isLimited ? UNSAID_RETRY_AFTER_MS : 0);
+    if (isLimited) this.#limit(waitMs);
+    return { kind: isLimited ? "limited" : "failed", error, status, waitMs };
+  }
+
   async #errorOf(what: string, response: Response): Promise<ConnectorError> {
-    const { status } = response;
+    const { status, headers, body } = response;
     if (isRedirect(status)) {
-      response.body.destroy();
-      return redirectError(what, this.#place, status, response.headers["location"]);
+      body.destroy();
+      return redirectError(what, this.#options.place, status, headers["location"]);
     }
     const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
     return this.refusal(what, status, envelopeCode(toJson(text)));
   }
 
-  /** The error of a request without a usable answer. A failure of this program is thrown as it is. */
-  #failure(what: string, cause: unknown): ConnectorError {
-    if (isBug(cause)) throw cause;
-    return cause instanceof ConnectorError ? cause : networkError(what, this.#place, cause);
+  /** Throws the error of an answer that is no result. */
+  #unusable(what: string, { status }: Response, value: unknown): never {
+    const code = envelopeCode(value);
+    if (status >= 300 || code !== undefined) throw this.refusal(what, status, code);
+    throw answerWithoutForm(what, this.#options.place);
   }
 
   async #pause(ms: number): Promise<void> {

@@ -295,6 +295,15 @@ export const isBug = (error: unknown): boolean =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind) &&
   codeInChain(error) === undefined;
 
+const WITHOUT_FORM = transient(
+  "the answer is not JSON of the interface's form",
+  "If it stays so, check {url}: it may point to a web page",
+);
+
+/** An answer that says neither what was asked for nor what is wrong. */
+export const answerWithoutForm = (what: string, place: Place): ConnectorError =>
+  toError(what, place, WITHOUT_FORM, {});
+
 /** The service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {
   const { error, wrong, remedy } = FAILURES.STREAM_FAILED;

@@ -1,4 +1,4 @@
-/** The work of a client so far. Grows only. */
+/** The work of a run's clients so far. Grows only. */
 export type Usage = {
   /** Requests that were started, retries included. */
   requests: number;
@@ -18,11 +18,3 @@ export const noUsage = (): Usage => ({
   waitedMs: 0,
   requestMs: 0,
 });
-
-/** The sum over several clients. */
-export function sumOfUsages(usages: readonly Usage[]): Usage {
-  const sum = noUsage();
-  for (const name of Object.keys(sum) as (keyof Usage)[])
-    for (const usage of usages) sum[name] += usage[name];
-  return sum;
-}

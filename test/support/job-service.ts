@@ -145,7 +145,7 @@ export class JobService {
         new TransientError(`Cannot ${what}: ${code ?? status}`),
       post: (_what: string, _path: string, body: object) =>
         alive(() => this.#post(String(Object.values(body)[0]))),
-      ask: (_what: string, path: string, _isResult: unknown, read: Parameters<Client["ask"]>[3]) =>
+      ask: (_what: string, path: string, read: Parameters<Client["ask"]>[2]) =>
         alive(() => {
           const [status, value] = this.#ask(/job_\w+/.exec(path)?.[0] ?? "");
           const answer = read(status, value);

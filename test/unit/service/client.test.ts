@@ -246,7 +246,7 @@ describe("a failure", () => {
         throw bug;
       };
       expect(await errorOf(client.getJson("count people", "/x", {}, fail))).toBe(bug);
-      expect(await errorOf(client.ask("collect", "/x", () => true, fail))).toBe(bug);
+      expect(await errorOf(client.ask("collect", "/x", fail))).toBe(bug);
       expect(requests).toHaveLength(2);
     },
   );

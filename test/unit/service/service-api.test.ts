@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Day } from "../../../src/base/time.ts";
+import type { Client } from "../../../src/service/client.ts";
 import { RowParser } from "../../../src/service/rows.ts";
-import { type Endpoint, streamApi } from "../../../src/service/service-api.ts";
+import { type Endpoint, StreamApi } from "../../../src/service/service-api.ts";
 import type { Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { listOf, serve } from "../../support/serve.ts";
@@ -32,9 +33,9 @@ const list = (data: unknown, pagination: unknown = { total: 1 }): string =>
   JSON.stringify({ data, pagination });
 const row = (id: string, discoveredAt?: string | number): object => ({ id, discoveredAt });
 
-const apiOf = (client: Parameters<typeof streamApi>[0], given: Partial<Endpoint> = {}): Service => {
+const apiOf = (client: Client, given: Partial<Endpoint> = {}): Service => {
   const parser = new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
-  return streamApi(client, { ...ENDPOINT, parser, ...given }, () => undefined);
+  return new StreamApi(client, { ...ENDPOINT, parser, ...given }, () => undefined);
 };
 
 /** A stream of a service that gives these answers in turn, and the last one ever after. `asked`: its requests so far. */
