@@ -1,4 +1,3 @@
-import { lookup } from "node:dns";
 import { existsSync, readFileSync } from "node:fs";
 import type { LookupFunction } from "node:net";
 import { createSecureContext, rootCertificates } from "node:tls";
@@ -20,9 +19,9 @@ const SYSTEM_BUNDLES = [
 
 export type DispatcherOptions = {
   /** False: each request has a connection of its own. */
-  readonly reuse?: boolean;
+  readonly reuse: boolean;
   /** Whether the key may leave in clear for another machine than this one. */
-  readonly insecure?: boolean;
+  readonly insecure: boolean;
 };
 
 /**
@@ -32,7 +31,7 @@ export type DispatcherOptions = {
 export function openDispatcher(
   base: URL,
   environment: Environment,
-  { reuse = true, insecure = false }: DispatcherOptions = {},
+  { reuse, insecure }: DispatcherOptions,
 ): Dispatcher & { close(): Promise<void> } {
   const isSecure = base.protocol === "https:";
   const tls = isSecure ? { secureContext: createSecureContext({ ca: trusted(environment) }) } : {};
@@ -42,8 +41,8 @@ export function openDispatcher(
     allowH2: false,
   };
   if (isLoopback(base.hostname)) {
-    const check = isSecure || insecure ? {} : { lookup: lookupLoopback };
-    return new Agent({ ...options, connect: { timeout: CONNECT_TIMEOUT_MS, ...tls, ...check } });
+    const lookup = isSecure || insecure ? {} : { lookup: lookupLoopback };
+    return new Agent({ ...options, connect: { timeout: CONNECT_TIMEOUT_MS, ...tls, ...lookup } });
   }
   return new EnvHttpProxyAgent({
     ...options,
@@ -81,24 +80,16 @@ function proxyAddress(base: URL, environment: Environment): string {
   );
 }
 
-/** Looks a name up and refuses it if it is not this machine's: `*.localhost` may be anyone's where a DNS says so. */
-export const lookupLoopback: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    const [first] = addresses ?? [];
-    if (error !== null || first === undefined) callback(error, "", 0);
-    else if (!addresses.every(({ address }) => isLoopbackAddress(address)))
-      callback(new NotLoopback(), "", 0);
-    else if (options.all === true) callback(null, addresses);
-    else callback(null, first.address, first.family);
-  });
+const LOOPBACK = [
+  { address: "127.0.0.1", family: 4 },
+  { address: "::1", family: 6 },
+];
+
+/** `*.localhost` is this machine (RFC 6761, 6.3), whatever a DNS says: no key leaves in clear. */
+const lookupLoopback: LookupFunction = (_, { all = false }, callback) => {
+  if (all) callback(null, LOOPBACK);
+  else callback(null, "127.0.0.1", 4);
 };
-
-class NotLoopback extends Error {
-  readonly code = "NOT_LOOPBACK";
-}
-
-const isLoopbackAddress = (address: string): boolean =>
-  /^(?:::ffff:)?127(?:\.\d+){3}$/.test(address) || address === "::1";
 
 /** Naming any CA replaces Node's own choice, so all of them are named. */
 export function trusted(environment: Environment): string[] {

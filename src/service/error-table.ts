@@ -132,8 +132,6 @@ export const FAILURES = {
   SOURCE_NOT_VERIFIABLE: answer("this source cannot be checked", "Leave it out", "is-answer"),
 } as const satisfies Record<string, Failure>;
 
-type FailureCode = keyof typeof FAILURES;
-
 const PROXY_CREDENTIALS = config(
   "the proxy wants credentials",
   "Put them into HTTPS_PROXY (http://user:password@host:port)",
@@ -209,13 +207,6 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ERR_TLS_CERT_ALTNAME_INVALID", config("its certificate is for another host", "Check {url}")],
   ["PROXY_407", PROXY_CREDENTIALS],
   ["PROXY_REFUSED", transient("the proxy refused to connect to the host", "Check {url}, firewall and proxy")],
-  [
-    "NOT_LOOPBACK",
-    config(
-      "the name does not resolve to this machine, and http:// would send the key in clear",
-      "Use https://, or set allow_insecure_http to true if that is meant",
-    ),
-  ],
 ]);
 
 const OTHER_NETWORK = transient("the connection broke", "Check the network between here and the service");
@@ -258,8 +249,8 @@ export function retryWhen(status: number, code: string | undefined): RetryWhen |
   return failureOfCode(code)?.submission ?? byStatus;
 }
 
-function failureOfCode(code: string | undefined): Failure | undefined {
-  return code !== undefined && isFailureCode(code) ? FAILURES[code] : undefined;
+function failureOfCode(code = ""): Failure | undefined {
+  return Object.hasOwn(FAILURES, code) ? FAILURES[code as keyof typeof FAILURES] : undefined;
 }
 
 function failureOfStatus(status: number): Failure {
@@ -355,8 +346,4 @@ function codeInChain(error: unknown): string | undefined {
     if (typeof code === "string") return code;
   }
   return undefined;
-}
-
-function isFailureCode(code: string): code is FailureCode {
-  return Object.hasOwn(FAILURES, code);
 }
