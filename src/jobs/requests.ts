@@ -1,7 +1,6 @@
 import { ConnectorError, DataError, TransientError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { instant } from "../base/time.ts";
-import { isUsableId, toSegment } from "../service/address.ts";
 import type { Client } from "../service/client.ts";
 import {
   envelopeCode,
@@ -10,6 +9,7 @@ import {
   type RetryWhen,
   retryWhen,
 } from "../service/error-table.ts";
+import { isUsableId, toSegment } from "./job-id.ts";
 import type { JobReply, JobType, SubmitReply } from "./job-type.ts";
 
 /** Submits one item, once, in a turn that was taken before. */

@@ -1,6 +1,5 @@
 import { isUtf8 } from "node:buffer";
 import { BodyError } from "../base/errors.ts";
-import { toLatin1 } from "../base/text.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { RowNotes } from "./row-notes.ts";
 
@@ -51,13 +50,8 @@ function decode(bytes: Buffer): string {
   return bytes.toString("latin1");
 }
 
-/** A value as a line of ours, cleaned as the lines of an export are. */
-export function toRawLine(value: unknown, notes: RowNotes): RawLine {
-  return textToRawLine(toLatin1(JSON.stringify(value)), notes);
-}
-
-/** The JSON text of a value as such a line, with every number as it was written. */
-export const textToRawLine = (json: string, notes: RowNotes): RawLine =>
+/** The JSON text of a value as a line of ours, cleaned as the lines of an export are, with every number as it was written. */
+export const toRawLine = (json: string, notes: RowNotes): RawLine =>
   escapeSeparators(replaceLoneSurrogates(json, notes)) as RawLine;
 
 const SEPARATORS = [

@@ -6,7 +6,7 @@ import { fromLatin1, toLatin1 } from "../base/text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { LineBatch, RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
-import { textToRawLine, toRawLine } from "./decode.ts";
+import { toRawLine } from "./decode.ts";
 import { LinePattern, type SuppressionGroups } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
@@ -72,7 +72,7 @@ export class RowParser {
    * @param text the JSON of an object, as latin1
    */
   parseElement(text: string, notes: RowNotes): Row {
-    const raw = textToRawLine(compactJson(text), notes);
+    const raw = toRawLine(compactJson(text), notes);
     return this.parse(raw, JSON.parse(raw), notes);
   }
 
@@ -80,7 +80,7 @@ export class RowParser {
   toLines(records: readonly Readonly<JsonObject>[]): LineBatch {
     const notes = new RowNotes();
     const lines = records.map((record) => {
-      const raw = toRawLine(record, notes);
+      const raw = toRawLine(toLatin1(JSON.stringify(record)), notes);
       this.#compare(JSON.parse(raw), notes);
       return raw;
     });
@@ -148,13 +148,15 @@ function checkOf(
   fields: readonly (readonly [name: string, schema: JsonSchema])[],
 ): SchemaCheck {
   try {
+    const properties = Object.fromEntries(fields);
     // The compiler looks at a schema only where a row asks for it.
-    if (fields.every(([, schema]) => isObject(schema) || typeof schema === "boolean"))
-      return compile({ type: "object", properties: Object.fromEntries(fields) });
+    if (Object.values(properties).every((schema) => isObject(schema) || typeof schema === "boolean"))
+      return compile({ type: "object", properties });
   } catch {
-    // The field is found below.
+    // Said below.
   }
-  if (fields.length > 1) for (const field of fields) checkOf(compile, [field]);
-  const name = quoted(fromLatin1(fields[0]?.[0] ?? ""));
-  throw new ConfigError(`Cannot use the catalog: the schema of the field ${name} is not one. Discover again`);
+  const names = fields.map(([name]) => quoted(fromLatin1(name))).join(", ");
+  throw new ConfigError(
+    `Cannot use the catalog: a schema among those of ${names} is not one. Discover again`,
+  );
 }

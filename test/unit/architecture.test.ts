@@ -88,6 +88,7 @@ const GUESTS: ReadonlySet<string> = new Set(["jobs", "privacy", "reconcile", "sh
 const FOR_TESTS = new Set(
   [
     "commands/guests",
+    "jobs/job-id",
     "jobs/join",
     "jobs/book",
     "jobs/receipts",

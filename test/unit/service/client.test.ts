@@ -5,7 +5,6 @@ import { text } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { toSegment } from "../../../src/service/address.ts";
 import type { Client } from "../../../src/service/client.ts";
 import type { Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
@@ -224,15 +223,6 @@ describe("a connection", () => {
     });
     for await (const _ of openSession(url).api.stream(ALL)) break;
     await gone[0];
-  });
-
-  it("asks for a job below its folder, whatever its id holds, or not at all", () => {
-    for (const id of ["...", "a/b?c#d", "../x", "é😀 %2e", "x".repeat(200)]) {
-      const { pathname, search, hash } = new URL(`http://service.example/jobs/${toSegment(id)}`);
-      expect([decodeURIComponent(pathname), search, hash]).toEqual([`/jobs/${id}`, "", ""]);
-      expect(pathname.split("/")).toHaveLength(3);
-    }
-    for (const id of ["", ".", "..", "x".repeat(201), "a\ud800"]) expect(() => toSegment(id)).toThrow();
   });
 });
 
