@@ -6,7 +6,7 @@ export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
 export type SchemaError = ErrorObject;
 
 /**
- * Compiles schemas. `fill`: a check names every error and fills in defaults; otherwise it stops at the first. `formats`:
+ * Compiles schemas. `fill`: a check names every error with its schema, and fills in defaults; otherwise it stops at the first. `formats`:
  * those that a check knows; without them it reads no format.
  */
 export function schemaCompiler({
@@ -25,6 +25,7 @@ export function schemaCompiler({
     meta: false,
     validateSchema: false,
     allErrors: fill,
+    verbose: fill,
     useDefaults: fill,
     // Such a check runs once: making its code shorter takes longer than that.
     code: { optimize: !fill },

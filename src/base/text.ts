@@ -26,34 +26,35 @@ export function table(rows: readonly (readonly string[])[]): readonly string[] {
   );
 }
 
-/** The most similar of some names; undefined: none is similar. */
+/** The name that differs by one letter or two, or by one where it is short; undefined: none does. */
 export function nearestName(name: string, names: Iterable<string>): string | undefined {
   const wanted = plain(name);
-  const most = Math.max(1, Math.floor(wanted.length / 3));
-  const near = [...names].map((candidate) => ({ candidate, distance: distanceOf(wanted, plain(candidate)) }));
-  const [first] = near.filter(({ distance }) => distance <= most).sort((a, b) => a.distance - b.distance);
-  return first?.candidate;
+  const most = wanted.length < SHORT_NAME ? [0, 1] : [0, 1, 2];
+  const candidates = [...names];
+  const near = most.map((letters) => candidates.find((one) => differsBy(letters, wanted, plain(one))));
+  return near.find((one) => one !== undefined);
 }
 
+const SHORT_NAME = 5;
+
 /** `startDate`, `start-date` and `START_DATE` differ only in how they are written. */
-export const plain = (name: string): string =>
+const plain = (name: string): string =>
   name
     .slice(0, 100)
     .toLowerCase()
     .replace(/[^a-z0-9]/g, "");
 
-/** How many letters must be added, removed, changed or swapped with the next. */
-export function distanceOf(a: string, b: string): number {
-  let [before, above]: number[][] = [[], Array.from({ length: b.length + 1 }, (_, column) => column)];
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const changed = (above?.[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const isSwapped = i > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swapped = isSwapped ? (before?.[j - 2] ?? 0) + 1 : changed;
-      row.push(Math.min((above?.[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, changed, swapped));
-    }
-    [before, above] = [above, row];
-  }
-  return above?.at(-1) ?? 0;
+/** Whether one text becomes the other by at most some letters, each added, removed or changed. */
+function differsBy(letters: number, one: string, other: string): boolean {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  const [a, b] = [one.slice(at), other.slice(at)];
+  if (a === b) return true;
+  if (letters === 0) return false;
+  const less = letters - 1;
+  return (
+    differsBy(less, a.slice(1), b) ||
+    differsBy(less, a, b.slice(1)) ||
+    differsBy(less, a.slice(1), b.slice(1))
+  );
 }

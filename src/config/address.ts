@@ -2,16 +2,13 @@ import { createHash } from "node:crypto";
 
 /** The problem of the root of an API, or undefined. Quotes nothing of the address: it may carry a password. */
 export function addressProblem(text: string, insecure: boolean): string | undefined {
-  if (/\s/.test(text) || !URL.canParse(text))
-    return "must be an address such as https://host or https://host/path";
-  const url = new URL(text);
-  if (url.protocol !== "https:" && url.protocol !== "http:") return "must begin with https:// or http://";
-  if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
-  if (/[?#]/.test(text)) return "must not contain a query or a fragment: only host and path";
-  if (url.protocol === "http:" && !insecure && !isLoopback(url.hostname)) {
-    return "must begin with https://, since http:// sends the key in clear: set allow_insecure_http to true if that is meant";
-  }
-  return undefined;
+  const url = /[\s?#]/.test(text) || !URL.canParse(text) ? undefined : new URL(text);
+  const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
+  if (!isWeb || url.username + url.password !== "")
+    return "must be https://host or https://host/path, without a user, a password or a query";
+  return url.protocol === "https:" || insecure || isLoopback(url.hostname)
+    ? undefined
+    : "must begin with https://, since http:// sends the key in clear: set allow_insecure_http to true if that is meant";
 }
 
 /** `hostname` as URL gives it: lower case, IPv4 in four parts, IPv6 in brackets and short. */

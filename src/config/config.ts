@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isDeeperThan, isObject, type JsonObject, valueAt } from "../base/json.ts";
 import { schemaCompiler } from "../base/json-schema.ts";
-import type { Day } from "../base/time.ts";
+import { type Day, isDay } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
 import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, type Prefixes, withEnvironment, withPaths } from "./environment.ts";
@@ -101,7 +101,8 @@ export type ConfigPlace = {
   readonly isTemporary?: boolean;
 };
 
-const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
+const FORMATS = { date: isDay, uri: () => true };
+const isValid = schemaCompiler({ fill: true, formats: FORMATS })<JsonObject>(configSpec());
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined are no config.
@@ -132,7 +133,7 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
       suppressed: readSuppression(settings.suppressFile),
     };
   }
-  const found = [...schemaProblems(isValid.errors ?? [], draft), ...problems];
+  const found = [...schemaProblems(isValid.errors ?? []), ...problems];
   throw new ConfigError(`Cannot use ${name}: ${clausesOf(found, variables, place.lines).join("; ")}`);
 }
 
@@ -197,7 +198,7 @@ function clausesOf(
 ): readonly string[] {
   const first = problems.filter(({ path }, nth) => problems.findIndex((one) => one.path === path) === nth);
   return first.map(({ path, text }) => {
-    const name = path.replace(/\[\d+\]/g, "");
+    const name = path.replace(/\.\d+$/, "");
     const [variable, line] = [variables.get(name), lines?.get(name)];
     if (variable !== undefined) return `${path} ${text} (from ${VARIABLE}${variable})`;
     return line === undefined ? `${path} ${text}` : `${path} ${text} (line ${line})`;

@@ -1,83 +1,59 @@
 import { isAbsolute } from "node:path";
-import { isObject, type JsonObject, kindOf, quoted, valueAt } from "../base/json.ts";
+import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
-import { configSpec, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
+import { configSpec, type SpecProperty, typeOf, variableOf } from "./spec.ts";
 
-/** A problem of one property. `text` continues the property's name and quotes no secret. */
+/** A problem of one property, by its dotted name. `text` continues the name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
 
 /** The problems that ajv found, in words for the operator. */
-export function schemaProblems(errors: readonly SchemaError[], draft: JsonObject): Problem[] {
-  return errors.flatMap((error) => {
-    const segments = error.instancePath.split("/").slice(1);
-    const { missingProperty } = error.params;
-    if (error.keyword === "required") {
-      return [missing([...segments, String(missingProperty)])];
-    }
-    const property = propertyAt(segments);
-    // Another rule names a day that does not exist.
-    if (error.keyword === "pattern" && property.format === "date") return [];
-    return [{ path: dottedName(segments), text: schemaText(error, property, valueAt(draft, segments)) }];
+export const schemaProblems = (errors: readonly SchemaError[]): Problem[] =>
+  errors.map((error) => {
+    const path = error.instancePath.split("/").slice(1);
+    if (error.keyword === "required") return missing([...path, String(error.params["missingProperty"])]);
+    return { path: path.join("."), text: schemaText(error) };
   });
-}
 
-function schemaText(error: SchemaError, property: SpecProperty, value: unknown): string {
-  const { limit, pattern } = error.params;
-  switch (error.keyword) {
+/** Quotes nothing: people paste keys into the wrong field. */
+function schemaText({ keyword, message = "is wrong", parentSchema }: SchemaError): string {
+  const property = parentSchema as SpecProperty;
+  switch (keyword) {
     case "type":
-      return `must be ${article(typeOf(property))}, not ${article(kindOf(value))}`;
+      return `must be of type ${typeOf(property)}`;
     case "enum":
       return `must be one of ${(property.enum ?? []).map((word) => JSON.stringify(word)).join(", ")}`;
-    case "minimum":
-      return `must be at least ${limit}, not ${value}`;
-    case "maximum":
-      return `must be at most ${limit}, not ${value}`;
-    case "maxLength":
-      return `must be at most ${limit} characters long`;
     case "pattern":
-      return `must look like this: ${property.pattern_descriptor ?? pattern}`;
+      return `must look like this: ${property.pattern_descriptor ?? property.pattern}`;
+    case "format":
+      return "must be a date that exists, YYYY-MM-DD or a date-time";
     default:
-      return error.message ?? "is wrong";
+      return message;
   }
 }
 
 /** Problems that no schema can describe, of properties whose type is right. */
-export function ruleProblems(draft: JsonObject): Problem[] {
-  return [
-    ...dateProblems(draft),
-    ...addressProblems(draft),
-    ...externalProblems(draft),
-    ...jobProblems(draft),
-    ...privacyProblems(draft),
-  ];
-}
+export const ruleProblems = (draft: JsonObject): Problem[] => [
+  ...dateProblems(draft),
+  ...addressProblems(draft),
+  ...externalProblems(draft),
+  ...jobProblems(draft),
+  ...privacyProblems(draft),
+];
 
-function dateProblems(draft: JsonObject): Problem[] {
-  const dayProblems = (value: unknown, path: string): Problem[] =>
-    typeof value !== "string" || isDay(value) ? [] : [{ path, text: NO_DAY }];
-  const wrong = [...settingsIn()].flatMap(({ path, property }) => {
-    const value = valueAt(draft, path);
-    if (property.format === "date") return dayProblems(value, dottedName(path));
-    if (property.items?.format !== "date" || !Array.isArray(value)) return [];
-    return value.flatMap((day, index) => dayProblems(day, dottedName([...path, String(index)])));
-  });
-  const { start_date: start, end_date: end } = draft;
-  if (typeof start !== "string" || typeof end !== "string" || !isDay(start) || !isDay(end)) return wrong;
-  if (start <= end) return wrong;
-  return [...wrong, { path: "start_date", text: `must not be after end_date: ${start} is after ${end}` }];
+function dateProblems({ start_date: start, end_date: end }: JsonObject): Problem[] {
+  if (typeof start !== "string" || typeof end !== "string" || !isDay(start) || !isDay(end)) return [];
+  const text = `must not be after end_date: ${start} is after ${end}`;
+  return start <= end ? [] : [{ path: "start_date", text }];
 }
-
-/** Quotes nothing: people paste keys into the wrong field. */
-const NO_DAY = "must be a date that exists, YYYY-MM-DD or a date-time";
 
 function addressProblems(draft: JsonObject): Problem[] {
   const { allow_insecure_http: insecure } = draft;
   return [["base_url"], ["external_api", "api_url"]].flatMap((path) => {
     const value = valueAt(draft, path);
     const text = typeof value === "string" ? addressProblem(value, insecure === true) : undefined;
-    return text === undefined ? [] : [{ path: dottedName(path), text }];
+    return text === undefined ? [] : [{ path: path.join("."), text }];
   });
 }
 
@@ -122,30 +98,10 @@ function externalProblems({ external_api: external }: JsonObject): Problem[] {
     .map((name) => missing(["external_api", name]));
 }
 
-function privacyProblems({ hash_fields: fields, hash_salt: salt }: JsonObject): Problem[] {
-  if (fields === undefined || salt !== undefined) return [];
-  const text = `is missing: hash_fields needs it. Set it in the config or as ${variableOf(["hash_salt"])}`;
-  return [{ path: "hash_salt", text }];
-}
+const privacyProblems = ({ hash_fields: fields, hash_salt: salt }: JsonObject): Problem[] =>
+  fields === undefined || salt !== undefined ? [] : [missing(["hash_salt"], " (hash_fields needs it)")];
 
-const missing = (path: readonly string[]): Problem => ({
-  path: dottedName(path),
-  text: `is missing: set it in the config or as ${variableOf(path)}`,
+const missing = (path: readonly string[], why = ""): Problem => ({
+  path: path.join("."),
+  text: `is missing${why}: set it in the config or as ${variableOf(path)}`,
 });
-
-/** `external_api.api_url`, `ignore_missing_days[2]`. */
-function dottedName(segments: readonly string[]): string {
-  return segments.reduce(
-    (name, part) => (/^\d+$/.test(part) ? `${name}[${part}]` : (name && `${name}.${part}`) || part),
-    "",
-  );
-}
-
-const propertyAt = (segments: readonly string[]): SpecProperty =>
-  segments.reduce<SpecProperty>(
-    (property, part) => property.properties?.[part] ?? property.items ?? property,
-    configSpec(),
-  );
-
-const article = (noun: string): string =>
-  /^[aeio]/.test(noun) ? `an ${noun}` : noun === "null" ? noun : `a ${noun}`;

@@ -39,7 +39,10 @@ export function typeOf({ type }: SpecProperty): string {
 }
 
 /** The property of an object's schema by its name, which may come from outside. */
-export function innerProperty({ properties = {} }: SpecProperty, name: string): SpecProperty | undefined {
+export function innerProperty(
+  { properties = {} }: Pick<SpecProperty, "properties">,
+  name: string,
+): SpecProperty | undefined {
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 

@@ -115,7 +115,7 @@ describe("check", () => {
       await file("config.json", { ...settings, ...lookup }),
     );
     expect(status).toBe("SUCCEEDED");
-    expect(warnings).toEqual(['Unknown setting "max_workers". Did you mean "num_workers"?']);
+    expect(warnings).toEqual(['Unknown setting "max_workers". It has no effect']);
     const parts = [
       "people, companies, company_lookups",
       "sources: .*FORBIDDEN",

