@@ -28,10 +28,7 @@ export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
 
 export const later = (a: Day, b: Day): Day => (a > b ? a : b);
 
-/** A moment in whole seconds since the epoch and the digits after them. */
-export type Instant = { readonly seconds: number; readonly fraction: string };
-
-const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})$/;
+const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const LOOSE =
   /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:[Zz]|([+-]\d\d):?(\d\d)?)?)?$/;
 /** Eight digits are left out: they are a date as often as a number. */
@@ -50,12 +47,11 @@ export function parseDay(text: string): Day | null {
   return Number.isNaN(ms) ? null : dayOf(ms);
 }
 
-/** Parses strict RFC 3339: T and Z in upper case, seconds, a day of the calendar, no leap second; null for anything else. */
-export function parseInstant(text: string): Instant | null {
-  const [, day = "", time = "", fraction = "", zone = ""] = INSTANT.exec(text) ?? [];
-  if (!isDay(day) || time.startsWith("24")) return null;
-  const ms = Date.parse(`${day}T${time}${zone}`);
-  return ms >= FIRST && ms <= LAST ? { seconds: ms / 1000, fraction: fraction.replace(/0+$/, "") } : null;
+/** Whether a text is strict RFC 3339: T and Z in upper case, seconds, a day of the calendar, no leap second. */
+export function isInstant(text: string): boolean {
+  const [, day = "", time = "", zone = ""] = INSTANT.exec(text) ?? [];
+  const ms = isDay(day) && !time.startsWith("24") ? Date.parse(`${day}T${time}${zone}`) : Number.NaN;
+  return ms >= FIRST && ms <= LAST;
 }
 
 /**
@@ -72,9 +68,7 @@ export function instant(text: string): number {
 
 /** Converts a cursor that `instant` can read to UTC; returns it unchanged if it already is. */
 export function cursorToUtc(cursor: string): string {
-  return parseInstant(cursor) !== null && cursor.endsWith("Z")
-    ? cursor
-    : new Date(instant(cursor)).toISOString();
+  return isInstant(cursor) && cursor.endsWith("Z") ? cursor : new Date(instant(cursor)).toISOString();
 }
 
 /** The day of the last cursor, and its first moment. */

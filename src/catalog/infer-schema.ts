@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, kindOf } from "../base/json.ts";
-import { isTimestamp, type JsonSchema, TIMESTAMP } from "./schema.ts";
+import { isInstant } from "../base/time.ts";
+import { type JsonSchema, TIMESTAMP } from "./schema.ts";
 
 /** Objects deeper than this stay open: their fields are not named. */
 const MAX_DEPTH = 5;
@@ -47,7 +48,7 @@ class Shape {
     this.#seen++;
     if (value === null || value === undefined) return;
     this.kinds.add(kindOf(value));
-    if (typeof value === "string") this.#timestamps &&= isTimestamp(value);
+    if (typeof value === "string") this.#timestamps &&= isInstant(value);
     if (Array.isArray(value)) for (const element of value) this.elements.add(kindOf(element));
     if (isObject(value)) this.addFields(value);
   }

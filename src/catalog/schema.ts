@@ -1,6 +1,5 @@
 import { isObject, objectOf } from "../base/json.ts";
 import { readPackageFile } from "../base/package-file.ts";
-import { parseInstant } from "../base/time.ts";
 
 /** A JSON schema (draft-07), as far as this program reads and writes it. */
 export type JsonSchema = {
@@ -34,9 +33,6 @@ export const TIMESTAMP: JsonSchema = {
   format: "date-time",
   airbyte_type: "timestamp_with_timezone",
 };
-
-/** Whether a value fits a column of timestamps. */
-export const isTimestamp = (value: string): boolean => parseInstant(value) !== null;
 
 /** Reads the declared schema of a stream. */
 export const loadSchema = (stream: string): JsonSchema =>

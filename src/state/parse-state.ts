@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, kindOf } from "../base/json.ts";
 import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
-import { cursorToUtc, instant, isDay, parseInstant } from "../base/time.ts";
+import { cursorToUtc, instant, isDay, isInstant } from "../base/time.ts";
 import type { Span } from "../sync/coverage.ts";
 import { NEW_STATE, type RowState } from "../sync/state.ts";
 
@@ -101,7 +101,7 @@ function cursorOf(stream: string, saved: JsonObject): string | null {
 function momentOf(stream: string, value: unknown, name: string): string | null {
   if (value === undefined || value === null) return null;
   const written = typeof value === "string" && isDay(value) ? `${value}T00:00:00Z` : value;
-  if (typeof written !== "string" || parseInstant(written) === null)
+  if (typeof written !== "string" || !isInstant(written))
     throw unusable(stream, `${name} is not a date-time such as 2026-01-02T03:04:05Z`);
   return cursorToUtc(written);
 }
