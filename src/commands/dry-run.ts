@@ -65,7 +65,7 @@ async function outlookOf(
   const days: string[] = [];
   let rows: number | null = 0;
   const { name: stream } = reader.spec;
-  const { saved, open } = await reader.resume(configured, null, savedState);
+  const { saved, open } = await reader.resume(configured, savedState);
   if (saved.kind === "delivered") return { stream, days, rows };
   const run = open(saved.state);
   const prepared = await prepare(run);

@@ -96,9 +96,9 @@ const readerOf = (spec: JobStreamSpec, session: Session, jobs: () => Jobs | unde
     return {};
   },
   sample: async () => [],
-  read: (_, schema) => {
+  read: (_, check) => {
     const opened = jobs();
     if (opened === undefined) throw new Error("Cannot work on jobs: they were not opened");
-    return opened.read(spec, schema);
+    return opened.read(spec, check);
   },
 });

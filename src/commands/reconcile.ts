@@ -97,7 +97,7 @@ async function compared(
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
   const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
   const own = statesByName(states).get(stream);
-  const { saved, open } = await new RowReader(spec, session).resume(incremental(stream), null, own);
+  const { saved, open } = await new RowReader(spec, session).resume(incremental(stream), own);
   // Without a day every row would count as new, and none as lost.
   const state = saved.kind === "read" && saved.state.days.length > 0 ? saved.state : undefined;
   if (path !== undefined && state === undefined)

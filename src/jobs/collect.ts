@@ -3,7 +3,7 @@ import { quoted } from "../base/json.ts";
 import { DAY_MS } from "../base/time.ts";
 import { normalizeItem } from "../config/items.ts";
 import { OUT_OF_CREDITS } from "../service/error-table.ts";
-import { type Event, recordsOf } from "../sync/event.ts";
+import type { Event } from "../sync/event.ts";
 import { dueAt, isLastFailure, laterAt, nextPolls } from "./due.ts";
 import { fail, isOver, type JobRun, save, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
@@ -167,7 +167,8 @@ export async function* deliver(
     if (failure === undefined) book.answered(key, id, client.now(), answer.cost, null);
     await save(run);
   }
-  yield* recordsOf(stream, toLines(type.records(stream, answer, job, hasEarlier)), client.now());
+  const batch = toLines(type.records(stream, answer, job, hasEarlier));
+  yield { kind: "records", stream, at: client.now(), ...batch };
   collecting.answered += 1;
   book.moveCursor(stream, answer.cursor);
   run.hasChanged = true;

@@ -2,7 +2,6 @@ import { NotFoundError, TransientError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { fromLatin1, plural } from "../base/text.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import type { JsonSchema } from "../catalog/schema.ts";
 import {
   COMPANIES,
   type JobSetting,
@@ -16,8 +15,8 @@ import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../output/files/processes.ts";
 import type { Suppression } from "../privacy/suppress.ts";
 import { type Clock, systemClock } from "../service/clock.ts";
-import { RowParser, type RowRules } from "../service/rows.ts";
-import { type Event, NO_FACTS, type RawLine } from "../sync/event.ts";
+import { type RowCheck, RowParser, type RowRules } from "../service/rows.ts";
+import type { Event, RawLine } from "../sync/event.ts";
 import { IS_NEW, SeenRows } from "../sync/seen-rows.ts";
 import { bounded, NOT_COUNTED, type Service } from "../sync/service.ts";
 import type { Window } from "../sync/window.ts";
@@ -33,7 +32,7 @@ export { probeJobs } from "./kinds.ts";
 /** The jobs of one run, from when their locks are taken. */
 export type Jobs = {
   /** The events of one of the selected streams. Throws ConfigError for a state that cannot be used. */
-  read(spec: JobStreamSpec, schema: JsonSchema | null): AsyncGenerator<Event>;
+  read(spec: JobStreamSpec, check: RowCheck): AsyncGenerator<Event>;
   close(): Promise<void>;
 };
 
@@ -90,7 +89,7 @@ export async function openJobs(
   const started = new Set<JobSetting>();
 
   return {
-    read: (spec, schema) => {
+    read: (spec, check) => {
       const { setting, name } = spec;
       const order = orders.get(name);
       if (order === undefined) throw new Error(`Cannot open the stream "${name}": it was not selected`);
@@ -106,7 +105,7 @@ export async function openJobs(
       const type = jobTypeOf(setting, config);
       const { refreshAfterDays, retryUnknown } = type.resubmitRules;
       const hide = services.echoOf(name, type.kind);
-      const parser = new RowParser({ key: "", cursor: null, schema });
+      const parser = new RowParser({ key: "", cursor: null, ...check });
       const inputs = new Inputs({
         ...{ type, book, stream: name, suppressed: config.suppressed },
         sources: type.froms.map((from) => rowsOf(from, type.kind, config, services)),
@@ -122,10 +121,8 @@ export async function openJobs(
         },
         toLines: (records) => {
           const { left, suppressed } = unsuppressed(records, config.suppressed);
-          const { lines, facts } = parser.toLines(
-            hide === null ? left : left.map((one) => withoutEchoes(one, type.kind, hide)),
-          );
-          return { lines, facts: suppressed === 0 ? facts : { ...(facts ?? NO_FACTS), suppressed } };
+          const leaving = hide === null ? left : left.map((one) => withoutEchoes(one, type.kind, hide));
+          return { lines: parser.toLines(leaving), suppressed };
         },
         checkLocks: async () => {
           await memory.check();
@@ -201,10 +198,10 @@ function rowsOf(
       const seen = new SeenRows(count.rows);
       let shown = 0;
       for await (const batch of bounded(api.stream(window), window, count)) {
-        const keys = seen.digestsOf(batch.rows.map(({ key, raw }) => (key === "" ? raw : key)));
+        const keys = seen.digestsOf(batch.map(({ key, raw }) => (key === "" ? raw : key)));
         // A row that comes twice must not replace one that is lost.
-        shown += batch.rows.filter(({ raw }, nth) => seen.add(keys, nth, raw, 1) & IS_NEW).length;
-        yield batch.rows.map(({ raw, isSuppressed }) =>
+        shown += batch.filter(({ raw }, nth) => seen.add(keys, nth, raw, 1) & IS_NEW).length;
+        yield batch.map(({ raw, isSuppressed }) =>
           isSuppressed === true ? "" : textIn(raw, FIELDS[from][kind]),
         );
       }

@@ -1,4 +1,4 @@
-import { type Event, NO_FACTS, recordsOf } from "../sync/event.ts";
+import type { Event } from "../sync/event.ts";
 import { collectDue, collectFailure, deliver, postpone, schedule } from "./collect.ts";
 import { unseal } from "./email-jobs.ts";
 import {
@@ -111,8 +111,7 @@ async function* conclude(run: JobRun): AsyncGenerator<Event> {
   await postpone(run);
   if (!isSecond) {
     inputs.moveCursors();
-    const facts = inputs.suppressed > 0 ? { ...NO_FACTS, suppressed: inputs.suppressed } : undefined;
-    yield* recordsOf(run.stream, { lines: [], facts }, client.now());
+    yield { kind: "records", stream: run.stream, lines: [], suppressed: inputs.suppressed, at: client.now() };
   }
   yield* finalReport(run);
   yield* checkpoint(run);

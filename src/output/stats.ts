@@ -189,7 +189,7 @@ export class RunStats {
     if (event.kind === "records") {
       stream.arrived += event.lines.length;
       if (summary.files === null) summary.rows = stream.arrived;
-      summary.suppressed += event.facts?.suppressed ?? 0;
+      summary.suppressed += event.suppressed ?? 0;
     }
     if (event.kind === "checkpoint") {
       const days = (event.state["days"] ?? []) as Coverage;

@@ -11,8 +11,9 @@ import {
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { STREAMS } from "../catalog/streams.ts";
+import type { RowNotes } from "../service/row-notes.ts";
 import type { Event, RawLine } from "../sync/event.ts";
-import { Drift } from "./drift.ts";
+import { driftOf } from "./drift.ts";
 
 /**
  * Warns of a catalog that names dropped fields, and throws ConfigError for one that types hashed fields so that the
@@ -46,18 +47,18 @@ const MOST_NAMED = 1000;
  * them, and what they taught becomes events: new fields before the batch that has them, warnings before the end.
  * Throws ConfigError for rows of a stream whose fields a Singer catalog could not know.
  * @param selection what a Singer catalog lets out; undefined: the platform speaks another language
+ * @param notes what the rows taught so far
  */
 export function outgoing(
   stream: string,
   privacy: FieldFilter,
   selection: Selection | undefined,
+  notes: RowNotes,
 ): (event: Event) => Generator<Event> {
-  const drift = new Drift();
   const withheld = new Set<string>();
   const rules = privacy.rules(stream);
-  const leaves = ([name]: readonly [string, unknown]): boolean =>
-    !rules.some((one) => isDrop(ruleFor(name, one)));
-  let nuls = 0;
+  const leaves = (name: string): boolean => !rules.some((one) => isDrop(ruleFor(name, one)));
+  let [announced, nuls] = [0, 0];
   const rewriter = privacy.rewriter(stream, selection?.rules, (path) => {
     if (withheld.size < MOST_NAMED) withheld.add(path.join("."));
   });
@@ -74,15 +75,16 @@ export function outgoing(
         };
   return function* (event) {
     if (event.kind === "records") {
-      const { facts } = event;
-      const newFields = new Map([...(facts?.newFields ?? [])].filter(leaves));
-      const properties = facts && drift.add({ ...facts, newFields });
+      notes.unreadable += event.unreadable ?? 0;
+      if (event.lines.length === 0 && !event.suppressed) return;
       // A Singer catalog is the complete list of fields: nothing is added to it.
-      if (properties !== undefined && (selection?.rules ?? null) === null) {
+      if (notes.newFields.size > announced && (selection?.rules ?? null) === null) {
+        const fields = [...notes.newFields].slice(announced).filter(([name]) => leaves(name));
+        announced = notes.newFields.size;
+        const properties = Object.fromEntries(fields.map(([name, { schema }]) => [name, schema]));
         const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
-      if (event.lines.length === 0 && !facts?.suppressed) return;
       if (event.lines.length > 0 && selection?.sampled === false) throw unsampled(stream);
       yield rewrite === null
         ? event
@@ -90,7 +92,7 @@ export function outgoing(
       return;
     }
     if (event.kind === "close") {
-      const texts = [...drift.report(stream), ...withheldWarnings(stream, [...withheld])];
+      const texts = [...driftOf(stream, notes, leaves), ...withheldWarnings(stream, [...withheld])];
       if (nuls > 0) {
         texts.push(
           `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,

@@ -4,6 +4,7 @@ import { type FieldFilter, schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import { type StreamSpec, streamNamed } from "../catalog/streams.ts";
 import { OutputClosed } from "../protocol/writer.ts";
+import { RowNotes } from "../service/row-notes.ts";
 import type { Event } from "../sync/event.ts";
 import { catalogWarnings, outgoing } from "./outgoing.ts";
 import type { Asked } from "./reader.ts";
@@ -24,14 +25,15 @@ export async function* streamEvents(
   const { configured, selection } = asked;
   const stream = configured.name;
   yield { kind: "open", stream, before: savedState };
-  const leave = outgoing(stream, privacy, selection);
+  const notes = new RowNotes();
+  const leave = outgoing(stream, privacy, selection, notes);
   try {
     const spec = streamNamed(stream, session.config, "Discover again and update the catalog");
     if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
     yield* catalogWarnings(stream, configured.schema, privacy);
     const reader = readers.find((one) => one.spec === spec);
     if (reader === undefined) throw new Error(`Cannot read "${stream}": nothing reads it`);
-    const events = reader.read(asked, arrivingSchema(spec, asked, privacy), savedState);
+    const events = reader.read(asked, { schema: arrivingSchema(spec, asked, privacy), notes }, savedState);
     for await (const event of events) yield* leave(event);
   } catch (error) {
     session.signal.throwIfAborted();

@@ -2,6 +2,7 @@ import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
+import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
 
 /** A stream that was asked for. */
@@ -25,8 +26,7 @@ export type Reader = {
   sample(schema: JsonSchema, most?: number): Promise<readonly Record<string, unknown>[]>;
   /**
    * The events of the stream after "open", to its "close".
-   * @param schema what rows are checked against as they arrive; null if there is none
    * @param savedState the stream's part of the incoming state
    */
-  read(asked: Asked, schema: JsonSchema | null, savedState: unknown): AsyncIterable<Event>;
+  read(asked: Asked, check: RowCheck, savedState: unknown): AsyncIterable<Event>;
 };

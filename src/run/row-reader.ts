@@ -4,6 +4,7 @@ import { fromLatin1 } from "../base/text.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec } from "../catalog/streams.ts";
+import type { RowCheck } from "../service/rows.ts";
 import { withoutTotal } from "../service/service-api.ts";
 import { filtersOf, isFullRefresh, type Resume, resume } from "../state/resume.ts";
 import type { Event } from "../sync/event.ts";
@@ -50,8 +51,8 @@ export class RowReader implements Reader {
     if (this.spec.exportPath === null) rows.push(...(await service.page({ kind: "all" }, 1)).rows);
     else {
       for await (const batch of service.stream({ kind: "all" })) {
-        rows.push(...batch.rows.filter(({ isSuppressed }) => isSuppressed !== true));
-        bytes += batch.rows.reduce((sum, { raw }) => sum + raw.length, 0);
+        rows.push(...batch.filter(({ isSuppressed }) => isSuppressed !== true));
+        bytes += batch.reduce((sum, { raw }) => sum + raw.length, 0);
         if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
       }
     }
@@ -59,9 +60,9 @@ export class RowReader implements Reader {
   }
 
   /** Nothing is left to read of a full refresh that was delivered. */
-  async *read(asked: Asked, schema: JsonSchema | null, savedState: unknown): AsyncGenerator<Event> {
+  async *read(asked: Asked, check: RowCheck, savedState: unknown): AsyncGenerator<Event> {
     const { name: stream } = this.spec;
-    const { saved, open } = await this.resume(asked.configured, schema, savedState);
+    const { saved, open } = await this.resume(asked.configured, savedState, check);
     if (saved.kind === "delivered") {
       yield { kind: "checkpoint", stream, state: saved.state };
       yield { kind: "close", stream, complete: true };
@@ -76,8 +77,8 @@ export class RowReader implements Reader {
   /** Decides from the incoming state how the stream is read. */
   async resume(
     configured: ConfiguredStream,
-    schema: JsonSchema | null,
     savedState: unknown,
+    check: RowCheck = { schema: null },
   ): Promise<{ readonly saved: Resume; readonly open: (state: RowState) => RowStream }> {
     const { config, began, service, keyId } = this.#session;
     const { name, cursorField, exportPath } = this.spec;
@@ -93,7 +94,7 @@ export class RowReader implements Reader {
       saved: resume(configured, savedState, isDated, filtersOf(config), service),
       open: (state) => ({
         ...{ stream: name, source, state, settings: config, key: keyId },
-        service: this.#session.streamApi(this.spec, { cursor: isDated ? cursorField : null, schema }),
+        service: this.#session.streamApi(this.spec, { cursor: isDated ? cursorField : null, ...check }),
         endsAt: isLimited ? began + config.maxRunSeconds * 1000 : undefined,
       }),
     };

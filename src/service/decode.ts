@@ -79,7 +79,7 @@ function replaceLoneSurrogates(json: string, notes: RowNotes): string {
   if (!json.includes("\\u") || !(json.includes("\\ud") || json.includes("\\uD"))) return json;
   return json.replace(SURROGATE_ESCAPE, (found, half: string | undefined) => {
     if (half === undefined) return found;
-    notes.addReplaced();
+    notes.replaced += 1;
     return "\\ufffd";
   });
 }

@@ -9,7 +9,7 @@ import type { Batch, Row } from "../sync/service.ts";
 import type { Export } from "./client.ts";
 import { decodedTexts } from "./decode.ts";
 import { envelopeCode, streamError } from "./error-table.ts";
-import { RowNotes } from "./row-notes.ts";
+import type { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
 import type { Usage } from "./usage.ts";
 
@@ -43,7 +43,7 @@ export async function* readExport(
     decodeStrings: false,
     readableHighWaterMark: 2,
   });
-  const flow = flowThrough(opened, lines, batcher.notes);
+  const flow = flowThrough(opened, lines, parser.notes);
   const idle = new IdleTimer(idleMs, batcher, (error) => void body.destroy(error));
   let failure: ConnectorError | undefined;
   try {
@@ -133,7 +133,6 @@ async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage): AsyncGenera
 }
 
 class Batcher {
-  readonly notes = new RowNotes();
   readonly #parser: RowParser;
   readonly #what: string;
   #rows: Row[] = [];
@@ -168,15 +167,14 @@ class Batcher {
     return this.#size >= BATCH_CHARACTERS || this.#due ? this.take() : undefined;
   }
 
-  /** The rows since the last batch, with what they taught; undefined if there is nothing. */
+  /** The rows since the last batch; undefined if there are none. */
   take(): Batch | undefined {
-    const facts = this.notes.take();
-    if (this.#rows.length === 0 && facts === undefined) return undefined;
+    if (this.#rows.length === 0) return undefined;
     const rows = this.#rows;
     this.#rows = [];
     this.#size = 0;
     this.#due = false;
-    return { rows, facts };
+    return rows;
   }
 
   /** A usual row is known by its line, any other is parsed and checked. */
@@ -190,7 +188,7 @@ class Batcher {
       value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
     const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
     if (code !== undefined) throw streamError(this.#what, code);
-    const row = this.#parser.parse(oneLine(line), value, this.notes);
+    const row = this.#parser.parse(oneLine(line), value);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;
   }

@@ -4,7 +4,7 @@ import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
 import { compactJson, memberText, memberTexts } from "../base/json-text.ts";
 import { fromLatin1, toLatin1 } from "../base/text.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
-import type { LineBatch, RawLine } from "../sync/event.ts";
+import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 import { toRawLine } from "./decode.ts";
 import { LinePattern, type SuppressionGroups } from "./fast-match.ts";
@@ -20,7 +20,12 @@ export type RowRules = {
   /** The declared schema of the rows; null: any row obeys it. */
   readonly schema: JsonSchema | null;
   readonly suppression?: SuppressionGroups | undefined;
+  /** Takes the facts that the rows teach; absent: new ones. */
+  readonly notes?: RowNotes;
 };
+
+/** How rows are checked as they arrive. */
+export type RowCheck = Pick<RowRules, "schema" | "notes">;
 
 /**
  * Turns lines and values into rows. A usual line is known by one regular expression; any other is parsed and compared
@@ -28,6 +33,7 @@ export type RowRules = {
  */
 export class RowParser {
   readonly key: string;
+  readonly notes: RowNotes;
   readonly #cursor: string | null;
   readonly #pattern: LinePattern;
   /** The declared fields by their latin1-decoded names. */
@@ -39,8 +45,9 @@ export class RowParser {
   readonly #closed: boolean;
   readonly #suppression: RowRules["suppression"];
 
-  constructor({ key, cursor, schema, suppression }: RowRules) {
+  constructor({ key, cursor, schema, suppression, notes = new RowNotes() }: RowRules) {
     this.key = key;
+    this.notes = notes;
     this.#suppression = suppression;
     this.#cursor = cursor;
     this.#compile = schemaCompiler({ fill: false });
@@ -57,13 +64,13 @@ export class RowParser {
   }
 
   /** The row of a parsed line. */
-  parse(raw: RawLine, value: Readonly<JsonObject>, notes: RowNotes): Row {
+  parse(raw: RawLine, value: Readonly<JsonObject>): Row {
     const isSuppressed = this.#suppression?.fields.some((field) =>
       memberTexts(raw, field).some((json) => this.#suppression?.hasJson(field, json)),
     );
-    if (isSuppressed !== true) this.#compare(value, notes);
+    if (isSuppressed !== true) this.#compare(value);
     const key = keyText(raw, this.key, value[this.key]);
-    if (key === "" && isSuppressed !== true) notes.addWithoutKey();
+    if (key === "" && isSuppressed !== true) this.notes.withoutKey += 1;
     return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]), isSuppressed };
   }
 
@@ -71,31 +78,29 @@ export class RowParser {
    * The row of an element of a list, written as an export writes it, so that keys and cursors compare.
    * @param text the JSON of an object, as latin1
    */
-  parseElement(text: string, notes: RowNotes): Row {
-    const raw = toRawLine(compactJson(text), notes);
-    return this.parse(raw, JSON.parse(raw), notes);
+  parseElement(text: string): Row {
+    const raw = toRawLine(compactJson(text), this.notes);
+    return this.parse(raw, JSON.parse(raw));
   }
 
   /** Records that are no rows of an export, such as the results of jobs, as lines. */
-  toLines(records: readonly Readonly<JsonObject>[]): LineBatch {
-    const notes = new RowNotes();
-    const lines = records.map((record) => {
-      const raw = toRawLine(toLatin1(JSON.stringify(record)), notes);
-      this.#compare(JSON.parse(raw), notes);
+  toLines(records: readonly Readonly<JsonObject>[]): readonly RawLine[] {
+    return records.map((record) => {
+      const raw = toRawLine(toLatin1(JSON.stringify(record)), this.notes);
+      this.#compare(JSON.parse(raw));
       return raw;
     });
-    return { lines, facts: notes.take() };
   }
 
-  #compare(row: Readonly<JsonObject>, notes: RowNotes): void {
+  #compare(row: Readonly<JsonObject>): void {
     if (this.#accepts(row) && (!this.#closed || this.#knows(row))) {
       this.#pattern.learn(Object.keys(row));
       return;
     }
     for (const [name, value] of Object.entries(row)) {
       const schema = this.#fields.get(name);
-      if (schema === undefined) notes.addNewField(name, value);
-      else if (!this.#compile(schema)(value)) notes.addContradiction(name);
+      if (schema === undefined) this.notes.addNewField(name, value);
+      else if (!this.#compile(schema)(value)) this.notes.addContradiction(name);
     }
   }
 

@@ -9,7 +9,6 @@ import { describe, type Window } from "../sync/window.ts";
 import type { Client, Export, Query, Received } from "./client.ts";
 import { wasNeverSent } from "./error-table.ts";
 import { readExport } from "./read-export.ts";
-import { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
 
 const PAGE_SIZE = 1000;
@@ -83,7 +82,6 @@ export class StreamApi implements Service {
     return readExport(open, parser, what);
   }
 
-  /** Rows are compared, not emitted: what they teach is left to the pass that emits them. */
   async rowAt(window: Window, place: number): Promise<PlacedRow | undefined> {
     const { stream, parser } = this.#endpoint;
     const query = { page: String(place), limit: "1", ...windowFilters(window) };
@@ -91,7 +89,7 @@ export class StreamApi implements Service {
       const { elements, texts, total } = await this.#list(`look into ${stream}`, query);
       const [text] = texts();
       const isRow = text !== undefined && isObject(elements[0]);
-      return { row: isRow ? parser.parseElement(text, new RowNotes()) : undefined, total };
+      return { row: isRow ? parser.parseElement(text) : undefined, total };
     } catch (error) {
       // Some lists refuse to be looked into so deep.
       if (error instanceof ConfigError || isUnmade(error)) return undefined;
@@ -109,9 +107,8 @@ export class StreamApi implements Service {
     });
     const { elements, texts, size = PAGE_SIZE, total } = await list;
     if (!elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is no object`);
-    const notes = new RowNotes();
-    const rows = texts().map((text): Row => parser.parseElement(text, notes));
-    return { rows, facts: notes.take(), size, total };
+    const rows = texts().map((text): Row => parser.parseElement(text));
+    return { rows, size, total };
   }
 
   /** Reads pages of the list of sources until all are there that it counts. A list without a total ends where nothing new comes. */

@@ -9,31 +9,6 @@ export type StreamState = Readonly<Record<string, unknown>>;
 /** A JSON schema of one field. */
 export type FieldSchema = Readonly<Record<string, unknown>>;
 
-/** Facts about rows, counted in rows. Names of fields are text, not latin1-decoded. */
-export type RowFacts = {
-  /** Fields that the stream's schema does not name. */
-  readonly newFields: ReadonlyMap<string, { readonly rows: number; readonly schema: FieldSchema }>;
-  /** Fields whose values contradict the stream's schema. */
-  readonly contradictions: ReadonlyMap<string, number>;
-  readonly withoutKey: number;
-  /** Halves of surrogate pairs that were replaced by U+FFFD. */
-  readonly replaced: number;
-  /** Rows with a cursor that no rule can read. */
-  readonly unreadable: number;
-  /** Rows, records and items that were left out because they are suppressed. */
-  readonly suppressed: number;
-};
-
-/** The facts about rows that obey their schema. */
-export const NO_FACTS: RowFacts = {
-  newFields: new Map(),
-  contradictions: new Map(),
-  withoutKey: 0,
-  replaced: 0,
-  unreadable: 0,
-  suppressed: 0,
-};
-
 /**
  * The names that the line of a usual row may have, each at most once and in this order, written as JSON
  * writes them without an escape, one byte a character. It is one object without any space between its tokens and without
@@ -41,14 +16,15 @@ export const NO_FACTS: RowFacts = {
  */
 export type UsualNames = readonly string[] | undefined;
 
-/**
- * Lines to write, and what the rows that they came with taught: `facts` may speak of rows that are not written.
- * `names`: of each line; absent: nothing is known of any.
- */
+/** Lines to write. */
 export type LineBatch = {
   readonly lines: Lines;
+  /** The names of each line; absent: nothing is known of any. */
   readonly names?: readonly UsualNames[];
-  readonly facts?: RowFacts | undefined;
+  /** Rows, records and items that were left out because they are suppressed. */
+  readonly suppressed?: number;
+  /** Rows among the lines with a cursor that no rule can read. */
+  readonly unreadable?: number;
 };
 
 /** How a window was read, without a value of a row. `counted`: null if nothing was counted. `seconds`: by the service's clock. */
@@ -164,16 +140,4 @@ type Retrying = Extract<Notice, { kind: "retrying" }>;
 /** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
 export function retryText({ what, reason, attempt, attempts, waitMs }: Retrying): string {
   return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
-}
-
-/** The event of a batch; none for a batch without lines that taught nothing. */
-export function recordsOf(
-  stream: string,
-  { lines, names, facts }: LineBatch,
-  at: number,
-  place: { readonly window?: number; readonly span?: string; readonly isReread?: boolean } = {},
-): readonly Event[] {
-  if (lines.length === 0 && facts === undefined) return [];
-  const known = { ...(names !== undefined && { names }), ...(facts !== undefined && { facts }) };
-  return [{ kind: "records", stream, lines, at, ...place, ...known }];
 }

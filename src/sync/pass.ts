@@ -1,7 +1,7 @@
 import { BodyError, type ConnectorError, DataError, ScrambledError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
-import { type LineBatch, NO_FACTS, type RawLine, type UsualNames } from "./event.ts";
+import type { LineBatch, RawLine, UsualNames } from "./event.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import { contentOf, identityOf } from "./row-identity.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
@@ -113,7 +113,7 @@ export class Pass {
   }
 
   /** Returns the lines that no pass over the same seen rows has emitted before. */
-  accept({ rows, facts }: Batch): LineBatch {
+  accept(rows: Batch): LineBatch {
     [this.#newUnreadable, this.#newSuppressed] = [0, 0];
     const isByKey = this.#rules.onMissingKey === "reject";
     const keys = this.#shown.seen.digestsOf(rows.map(({ key, raw }) => (isByKey ? key : contentOf(raw))));
@@ -124,10 +124,7 @@ export class Pass {
       lines.push(row.raw);
       names.push(row.names);
     });
-    const [unreadable, suppressed] = [this.#newUnreadable, this.#newSuppressed];
-    if (unreadable + suppressed > 0)
-      return { lines, names, facts: { ...(facts ?? NO_FACTS), unreadable, suppressed } };
-    return facts === undefined ? { lines, names } : { lines, names, facts };
+    return { lines, names, suppressed: this.#newSuppressed, unreadable: this.#newUnreadable };
   }
 
   /** Ends an attempt that came to its end. @throws BodyError if a row lacked its key and the stream cannot do without */

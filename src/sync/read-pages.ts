@@ -23,7 +23,7 @@ export async function* readPages(pass: Pass, service: Service): AsyncGenerator<B
     }
     const { distinct, count } = pass;
     pass.total = Math.max(pass.total, page.total ?? 0);
-    yield page;
+    yield page.rows;
     const isShown = count.known && pass.distinct >= count.rows;
     if (pass.distinct === distinct || (isShown && page.rows.length < page.size)) break;
   }

@@ -1,6 +1,6 @@
 import { Checkpoints } from "./checkpoints.ts";
 import { uncovered } from "./coverage.ts";
-import { type Event, recordsOf } from "./event.ts";
+import type { Event } from "./event.ts";
 import type { RunRules } from "./outcome.ts";
 import { parallel } from "./parallel.ts";
 import { type PlanContext, type Planned, planWindows } from "./plan.ts";
@@ -49,7 +49,7 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
     else {
       const isReread = item.isReread && state.full_refresh === null;
       const place = { window: index, span: spanName(item.window), isReread };
-      yield* recordsOf(stream, part.batch, service.now(), place);
+      yield { kind: "records", stream, at: service.now(), ...place, ...part.batch };
     }
   }
   yield* checkpoints.close(limit.isUp);

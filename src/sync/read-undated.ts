@@ -17,30 +17,27 @@ export async function* exportUndated({ count, window }: Pass, service: Service):
 export async function* readEnds(pass: Pass, service: Service): AsyncGenerator<Batch> {
   const page = async (number: number): Promise<Page> => {
     const found = await service.page(EVERYTHING, number);
-    return { ...found, ...undatedOf(found) };
+    return { ...found, rows: undatedOf(found.rows) };
   };
-  const goesOn = ({ rows }: Batch): boolean => rows.length > 0 && pass.undated < pass.count.undated;
+  const goesOn = ({ rows }: Page): boolean => rows.length > 0 && pass.undated < pass.count.undated;
   let next = await page(1);
-  yield next;
+  yield next.rows;
   const last = Math.ceil((next.total ?? 0) / next.size);
   let reached = 1;
   while (reached < last && goesOn(next)) {
     reached += 1;
     next = await page(reached);
-    yield next;
+    yield next.rows;
   }
   for (let number = last; number > reached && pass.undated < pass.count.undated; number--) {
     next = await page(number);
-    yield next;
+    yield next.rows;
     if (!goesOn(next)) return;
   }
 }
 
 /** Leaves the rows without a cursor, with one that no rule can read, or of a day that no filter names. */
-const undatedOf = ({ rows, facts }: Batch): Batch => ({
-  rows: rows.filter(({ cursor }) => !(instant(cursor ?? "") >= OLDEST)),
-  facts,
-});
+const undatedOf = (rows: Batch): Batch => rows.filter(({ cursor }) => !(instant(cursor ?? "") >= OLDEST));
 
 /**
  * Counts again if the list of everything goes on past its total, and fails if the service counts no more then. Totals that are

@@ -1,6 +1,6 @@
 import { BodyError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import type { Notice, RawLine, RowFacts, UsualNames } from "./event.ts";
+import type { Notice, RawLine, UsualNames } from "./event.ts";
 import { describe, type Window } from "./window.ts";
 
 /**
@@ -17,8 +17,8 @@ export type Row = {
   readonly isSuppressed?: boolean | undefined;
 };
 
-/** Rows that arrived together. `facts`: what they taught; undefined if nothing. */
-export type Batch = { readonly rows: readonly Row[]; readonly facts?: RowFacts | undefined };
+/** Rows that arrived together. */
+export type Batch = readonly Row[];
 
 /**
  * The rows of a window at a moment of the service's clock. No row whose cursor is before `asked` came in later,
@@ -38,7 +38,7 @@ export type Count = {
 export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
 
 /** One page of a list. `size`: the page size that the service used; `total`: null if it did not count. */
-export type Page = Batch & { readonly size: number; readonly total: number | null };
+export type Page = { readonly rows: Batch; readonly size: number; readonly total: number | null };
 
 /** `row`: undefined if the place is empty; `total`: as the same answer counts, null if it does not. */
 export type PlacedRow = { readonly row: Row | undefined; readonly total: number | null };
@@ -83,7 +83,7 @@ export async function* bounded(
   let shown = 0;
   for await (const batch of batches) {
     yield batch;
-    shown += batch.rows.length;
+    shown += batch.length;
     if (shown <= ENDLESS_ROWS || shown <= 2 * counted) continue;
     throw new BodyError(
       `Cannot read ${describe(window)} to its end: ${plural(shown, "row")} came, and the service counts ${plural(counted, "row")}`,

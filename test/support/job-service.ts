@@ -96,7 +96,7 @@ export class JobService {
       for (const { name } of streams) {
         const spec = jobSpecsOf(config).find((one) => one.name === name) as JobStreamSpec;
         // A process that dies ends no generator.
-        const events = jobs.read(spec, null);
+        const events = jobs.read(spec, { schema: null });
         for (;;) {
           const next = await Promise.race([events.next(), died]);
           if (next?.done !== false) break;

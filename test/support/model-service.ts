@@ -165,7 +165,7 @@ export class ModelService {
         const left = planned.slice(at, at + batch).filter(inWindow(window));
         const rows = left.filter((person) => filter(person) && !omits(person)).slice(0, most - shown);
         shown += rows.length;
-        yield { rows: rows.map(row) };
+        yield rows.map(row);
         if (shown >= most) break;
         await this.#tick();
       }

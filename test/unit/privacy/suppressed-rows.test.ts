@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toLatin1 } from "../../../src/base/text.ts";
 import { type NamingField, Suppression } from "../../../src/privacy/suppress.ts";
-import { RowNotes } from "../../../src/service/row-notes.ts";
 import { RowParser } from "../../../src/service/rows.ts";
 import type { RawLine } from "../../../src/sync/event.ts";
 
@@ -40,17 +39,12 @@ describe.each([
     suppression: SUPPRESSED.groupsOf(stream),
   });
   const usual = JSON.stringify(Object.fromEntries(names.map((name) => [name, "q"])));
-  parser.parse(usual as RawLine, JSON.parse(usual), new RowNotes());
+  parser.parse(usual as RawLine, JSON.parse(usual));
 
   /** Whether a line is held back: as its expression says, if that knows it, and as its parser says. */
   const verdicts = (line: string) => {
     const raw = toLatin1(line) as RawLine;
-    const notes = new RowNotes();
-    return {
-      matched: parser.match(raw),
-      parsed: parser.parse(raw, JSON.parse(raw), notes),
-      facts: notes.take(),
-    };
+    return { matched: parser.match(raw), parsed: parser.parse(raw, JSON.parse(raw)) };
   };
 
   it("is suppressed in every spelling of its names, whether its line is usual or parsed", () => {
@@ -84,8 +78,10 @@ describe.each([
   });
 
   it("teaches nothing", () => {
-    const odd = verdicts(`{"${key}":${suppressed},"note":5,"more":1}`);
-    expect(odd).toMatchObject({ facts: undefined, parsed: { isSuppressed: true } });
-    expect(verdicts(`{"${key}":["q"],"note":5,"more":1}`).facts).toMatchObject({ withoutKey: 1 });
+    const { withoutKey } = parser.notes;
+    expect(verdicts(`{"${key}":${suppressed},"note":5,"more":1}`).parsed.isSuppressed).toBe(true);
+    expect(parser.notes.newFields.size).toBe(0);
+    verdicts(`{"${key}":["q"],"note":5,"more":1}`);
+    expect([parser.notes.withoutKey, parser.notes.newFields.size]).toEqual([withoutKey + 1, 1]);
   });
 });

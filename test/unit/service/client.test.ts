@@ -79,7 +79,7 @@ const CALLS = {
 
 async function drain(api: Service): Promise<number> {
   let rows = 0;
-  for await (const batch of api.stream(ALL)) rows += batch.rows.length;
+  for await (const batch of api.stream(ALL)) rows += batch.length;
   return rows;
 }
 

@@ -18,7 +18,7 @@ const open = async (answer: RequestListener, idle = 30): Promise<Opened> =>
 async function readKeys(api: Service): Promise<{ keys: readonly string[]; error: unknown }> {
   const keys: string[] = [];
   try {
-    for await (const { rows } of api.stream(ALL)) keys.push(...rows.map(({ key }) => key));
+    for await (const rows of api.stream(ALL)) keys.push(...rows.map(({ key }) => key));
     return { keys, error: undefined };
   } catch (error) {
     return { keys, error };
@@ -52,7 +52,7 @@ describe("an export", () => {
     holdTimers();
     let read = 0;
     for await (const batch of api.stream(ALL)) {
-      read += batch.rows.length;
+      read += batch.length;
       vi.advanceTimersByTime(12_000);
     }
     expect(read).toBe(rows);

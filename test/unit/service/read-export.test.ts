@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BodyError, ScrambledError } from "../../../src/base/errors.ts";
 import { readExport } from "../../../src/service/read-export.ts";
+import type { RowNotes } from "../../../src/service/row-notes.ts";
 import { RowParser } from "../../../src/service/rows.ts";
 import { noUsage } from "../../../src/service/usage.ts";
 import type { Batch, Row } from "../../../src/sync/service.ts";
@@ -12,21 +13,17 @@ import { runs } from "../../support/runs.ts";
 const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
 
 /** The batches of a body. */
-const batchesOf = (body: Readable, gzipped = false): AsyncGenerator<Batch> =>
-  readExport(async () => ({ body, gzipped, idleMs: 60_000, usage: noUsage() }), parser(), "read people");
+const batchesOf = (body: Readable, gzipped = false, by = parser()): AsyncGenerator<Batch> =>
+  readExport(async () => ({ body, gzipped, idleMs: 60_000, usage: noUsage() }), by, "read people");
 
-type Read = { rows: Row[]; texts: string[]; facts: { replaced: number; withoutKey: number } };
+type Read = { rows: Row[]; texts: string[]; notes: RowNotes };
 
 async function read(chunks: Readable | readonly Buffer[], gzipped = false): Promise<Read> {
-  const facts = { replaced: 0, withoutKey: 0 };
+  const by = parser();
   const rows: Row[] = [];
   const body = chunks instanceof Readable ? chunks : Readable.from(chunks, { objectMode: false });
-  for await (const batch of batchesOf(body, gzipped)) {
-    rows.push(...batch.rows);
-    facts.replaced += batch.facts?.replaced ?? 0;
-    facts.withoutKey += batch.facts?.withoutKey ?? 0;
-  }
-  return { rows, texts: rows.map(({ raw }) => Buffer.from(raw, "latin1").toString("utf8")), facts };
+  for await (const batch of batchesOf(body, gzipped, by)) rows.push(...batch);
+  return { rows, texts: rows.map(({ raw }) => Buffer.from(raw, "latin1").toString("utf8")), notes: by.notes };
 }
 
 const readText = (text: string): Promise<Read> => read([Buffer.from(text, "utf8")]);
@@ -110,9 +107,9 @@ describe("readExport()", () => {
   ])("writes %s as %s", async (given, written, replaced) => {
     const whole = bytes(`{"id":"1","a":"${given}"}\n{"id":"2"}\n`);
     for (let place = 0; place <= whole.length; place++) {
-      const { texts, facts } = await read(cutAt(whole, [place]));
+      const { texts, notes } = await read(cutAt(whole, [place]));
       expect(texts).toEqual([`{"id":"1","a":"${written}"}`, '{"id":"2"}']);
-      expect(facts.replaced).toBe(replaced);
+      expect(notes.replaced).toBe(replaced);
     }
   });
 

@@ -56,7 +56,7 @@ async function open(answers: readonly Answer[], given: Partial<Endpoint> = {}) {
 
 async function allOf(api: Service, window: Window, once: boolean): Promise<string> {
   const rows: unknown[] = [];
-  for await (const batch of api.stream(window, once)) rows.push(...batch.rows);
+  for await (const batch of api.stream(window, once)) rows.push(...batch);
   return `${rows.length} rows`;
 }
 

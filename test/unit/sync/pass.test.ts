@@ -53,7 +53,7 @@ function scripted({ counts, shown, paged = [] }: Script): {
     },
     stream: async function* (window) {
       asked.push("stream");
-      yield { rows: rowsOf(next(rest.shown), window) };
+      yield rowsOf(next(rest.shown), window);
     },
     page: async (window, number): Promise<Page> => {
       asked.push(`page ${number}`);
@@ -109,7 +109,7 @@ describe("a closed day", () => {
   it("that shows by its pages what is counted is not proven after a broken export that showed more", async () => {
     const { api } = scripted({ counts: [16], shown: [20], paged: [16] });
     const stream: Service["stream"] = async function* (window) {
-      yield { rows: rowsOf(20, window) };
+      yield rowsOf(20, window);
       throw new BodyError("The body broke off");
     };
     expect(await read({ ...api, stream })).toMatchObject({ verdict: "missing", complete: false });
@@ -122,7 +122,7 @@ describe("a closed day", () => {
     const { api } = scripted({ counts: [5], shown: [5] });
     let exports = 0;
     const stream: Service["stream"] = async function* (window) {
-      yield { rows: rowsOf(5, window) };
+      yield rowsOf(5, window);
       exports += 1;
       if (exports === 1) throw new Failure("The body is not whole");
     };
@@ -138,7 +138,7 @@ describe("a closed day", () => {
   ])("that shows %s ends as it should", async (_, more, verdict) => {
     const { api } = scripted({ counts: [5], shown: [5] });
     const stream: Service["stream"] = async function* (window) {
-      yield { rows: [...rowsOf(4, window), ...more] };
+      yield [...rowsOf(4, window), ...more];
     };
     const page = async (): Promise<Page> => ({ rows: [], size: 10, total: null });
     expect(await read({ ...api, stream, page })).toMatchObject({ verdict });
@@ -149,7 +149,7 @@ describe("a closed day", () => {
     async (cursor) => {
       const { api } = scripted({ counts: [5], shown: [5] });
       const stream: Service["stream"] = async function* () {
-        yield { rows: [rowOf(1, cursor)] };
+        yield [rowOf(1, cursor)];
       };
       const { error, state } = await read({ ...api, stream });
       expect([String(error), state]).toEqual([expect.stringContaining("date filters"), null]);
@@ -226,7 +226,7 @@ it("pages without an end are given up", async () => {
 it("an export that repeats its rows for ever is given up", async () => {
   const { api } = scripted({ counts: [3], shown: [], paged: [3] });
   const stream: Service["stream"] = async function* (window) {
-    for (let nth = 0; nth < 20; nth++) yield { rows: Array(1_000).fill(rowsOf(1, window)[0]) };
+    for (let nth = 0; nth < 20; nth++) yield Array(1_000).fill(rowsOf(1, window)[0]);
     throw new Error("It was read for ever");
   };
   expect(await read({ ...api, stream })).toMatchObject({ complete: true, verdict: "proven" });
@@ -240,7 +240,7 @@ describe("a row that is passed on again", () => {
     const { api } = scripted({ counts: [1 - undated], shown: [] });
     const count: Service["count"] = async (window) => ({ ...(await api.count(window)), undated });
     const stream: Service["stream"] = async function* () {
-      yield { rows };
+      yield rows;
     };
     const startDate = undated === 0 ? day("2026-03-19") : null;
     return (await runStream({ ...api, count, stream }, { settings: { startDate } })).lines;
