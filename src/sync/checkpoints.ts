@@ -1,7 +1,6 @@
 import { BodyError } from "../base/errors.ts";
-import { plural } from "../base/text.ts";
 import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
-import { missingDaysOf, put, withStatus } from "./coverage.ts";
+import { missingDaysOf, put } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
 import type { Outcome } from "./outcome.ts";
 import type { RowState } from "./state.ts";
@@ -59,11 +58,6 @@ export class Checkpoints {
     if (full_refresh !== null && error === undefined && !isTimeUp)
       this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
     yield* this.#checkpoint();
-    const recheck = withStatus(this.#state.days, "again");
-    if (recheck.length > 0) {
-      const text = `${plural(recheck.length, "date range")} of "${this.#stream}" changed while they were read. The next run reads them again`;
-      yield { kind: "log", level: "info", text };
-    }
     yield {
       kind: "close",
       stream: this.#stream,
@@ -97,14 +91,14 @@ export class Checkpoints {
   }
 
   #take(outcome: Outcome): void {
-    const { window, kind, newest, undated } = outcome;
-    const { discoveredAt } = this.#state;
-    this.#read.push(recordOf(outcome, this.#state));
+    const { window, record, newest, undated } = outcome;
+    const { discoveredAt, filters } = this.#state;
+    this.#read.push({ ...record, ...(filters ?? { source_slug: null, is_user: "all" }) });
     [this.#isPartial, this.#hasNews] = [true, true];
-    if (window.kind === "undated") this.#isUndatedMissing = kind === "missing";
+    if (window.kind === "undated") this.#isUndatedMissing = record.verdict === "missing";
     this.#cause = outcome.cause ?? this.#cause;
     this.#takeDays(outcome);
-    if (undated !== undefined && kind === "proven")
+    if (undated !== undefined && record.verdict === "proven")
       this.#state = { ...this.#state, undated: { rows: undated } };
     const isNewest =
       newest !== undefined && !(discoveredAt !== null && instant(newest) <= instant(discoveredAt));
@@ -112,14 +106,15 @@ export class Checkpoints {
   }
 
   #takeDays(outcome: Outcome): void {
-    const { window, kind } = outcome;
+    const { window, record } = outcome;
     if (this.#days === undefined || !("from" in window)) return;
     const { yesterday, missing } = this.#days;
     const to = window.kind === "closed" ? window.to : addDays(yesterday, -1);
     if (window.from > to) return;
     // A day that an earlier run could not read says nothing about the service now.
     if (!missing.includes(window.from)) this.#missing = missingInARow(this.#missing, outcome);
-    this.#state = { ...this.#state, days: put(this.#state.days, [window.from, to], kind, outcome.days) };
+    const days = put(this.#state.days, [window.from, to], record.verdict, outcome.days);
+    this.#state = { ...this.#state, days };
   }
 
   /** The error that keeps the stream from being complete; undefined if there is none. */
@@ -138,18 +133,6 @@ export class Checkpoints {
   }
 }
 
-function recordOf(outcome: Outcome, { filters }: RowState): WindowRecord {
-  const { window, kind, rows, suppressed, counted, passes, seconds } = outcome;
-  return {
-    kind: window.kind,
-    discovered_from: "from" in window ? window.from : null,
-    discovered_to: window.kind === "closed" ? window.to : null,
-    ...(filters ?? { source_slug: null, is_user: "all" }),
-    verdict: kind,
-    ...{ counted, shown: rows, suppressed, passes, seconds },
-  };
-}
-
 /** Days in a row that no attempt read to its end, and those together with days that show nothing of what is counted. */
 const MAX_UNREAD_DAYS = 2;
 const MAX_MISSING_DAYS = 30;
@@ -160,7 +143,8 @@ const MAX_MISSING_DAYS = 30;
  * @throws BodyError for too many: an outage, or a count of rows that are nowhere, must not become years of missing days
  */
 function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
-  if (outcome.kind !== "missing" || (outcome.isRead && outcome.rows > 0)) return [];
+  const { verdict, shown } = outcome.record;
+  if (verdict !== "missing" || (outcome.isRead && shown > 0)) return [];
   const missing = [...row, outcome];
   const unread = missing.filter(({ isRead }) => !isRead);
   if (unread.length <= MAX_UNREAD_DAYS && missing.length <= MAX_MISSING_DAYS) return missing;

@@ -1,3 +1,7 @@
+import type { Status } from "./coverage.ts";
+import type { Filters } from "./state.ts";
+import type { Window } from "./window.ts";
+
 /** One JSON object as the bytes it came in, one byte a character (latin1). Only its ASCII has meaning to this program. */
 export type RawLine = string & { readonly __brand: "RawLine" };
 
@@ -27,15 +31,16 @@ export type LineBatch = {
   readonly unreadable?: number;
 };
 
-/** How a window was read, without a value of a row. `counted`: null if nothing was counted. `seconds`: by the service's clock. */
-export type WindowRecord = {
-  readonly kind: "closed" | "open" | "undated" | "all";
+/**
+ * How a window was read, without a value of a row. `counted`: null if nothing was counted. `shown`: distinct rows, suppressed ones
+ * too. `seconds`: by the service's clock.
+ */
+export type WindowRecord = Filters & {
+  readonly kind: Window["kind"];
   /** The filters of its requests; null: none. */
   readonly discovered_from: string | null;
   readonly discovered_to: string | null;
-  readonly source_slug: string | null;
-  readonly is_user: string;
-  readonly verdict: "proven" | "again" | "missing";
+  readonly verdict: Status;
   readonly counted: number | null;
   readonly shown: number;
   readonly suppressed: number;

@@ -1,5 +1,6 @@
 import type { Day } from "../base/time.ts";
-import type { Outcome, RunRules } from "./outcome.ts";
+import type { Status } from "./coverage.ts";
+import type { RunRules } from "./outcome.ts";
 import type { Pass } from "./pass.ts";
 
 /** `ends`: pages from both ends of the list of everything, where its order puts the rows without a date. */
@@ -47,7 +48,7 @@ export function isShown({ window, count, shown, wasShown }: Pass): boolean {
  * Judges the latest attempt. Rows only leave closed days, so that the count must be met exactly there. From yesterday on rows
  * arrive while they are read, so that the count is a lower bound.
  */
-export function judge(pass: Pass, yesterday: Day): Outcome["kind"] | "failed" {
+export function judge(pass: Pass, yesterday: Day): Status | "failed" {
   const { window, count, after, shown, isClean } = pass;
   if (window.kind === "open" || window.kind === "undated") {
     const hasAll = window.kind === "open" ? showsOpen(pass, window.from < yesterday) : showsUndated(pass);

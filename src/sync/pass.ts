@@ -1,6 +1,7 @@
 import { BodyError, type ConnectorError, DataError, ScrambledError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
+import type { Status } from "./coverage.ts";
 import type { LineBatch, RawLine, UsualNames } from "./event.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import { contentOf, identityOf } from "./row-identity.ts";
@@ -152,21 +153,27 @@ export class Pass {
   }
 
   /** How the window ended. */
-  outcome(kind: Outcome["kind"]): Outcome {
-    const { window, count, passes, shown: rows } = this;
+  outcome(verdict: Status): Outcome {
+    const { window, count, passes, shown } = this;
     const days = new Map<Day, number>();
-    for (const [day, shown] of this.#shown.daysBetween(this.#from, this.#end))
-      if (shown > 0) days.set(dayOf(day * DAY_MS), shown);
+    for (const [day, rows] of this.#shown.daysBetween(this.#from, this.#end))
+      if (rows > 0) days.set(dayOf(day * DAY_MS), rows);
     const hasUndated = window.kind === "undated" || (window.kind === "open" && window.undated);
     return {
-      ...{ window, kind, passes, rows, days, suppressed: this.#suppressed, isRead: this.#isRead },
+      ...{ window, days, isRead: this.#isRead },
+      record: {
+        kind: window.kind,
+        discovered_from: "from" in window ? window.from : null,
+        discovered_to: window.kind === "closed" ? window.to : null,
+        counted: count.known ? this.counted : null,
+        ...{ verdict, shown, suppressed: this.#suppressed, passes },
+        seconds: Math.max(0, this.#rules.service.now() - this.#began) / 1_000,
+      },
       ...(this.#group === this.#shown.seen.group && {
         newest: this.#shown.newestBetween(this.#from, this.#end),
       }),
       ...(hasUndated && { undated: count.known ? count.undated : this.undated }),
-      ...(kind === "missing" && { cause: this.cause }),
-      counted: count.known ? this.counted : null,
-      seconds: Math.max(0, this.#rules.service.now() - this.#began) / 1_000,
+      ...(verdict === "missing" && { cause: this.cause }),
     };
   }
 

@@ -81,11 +81,10 @@ function currentDays(days: Coverage, yesterday: Day, ignored: readonly Day[]): C
 }
 
 function rulesOf({ source, service, settings }: RowStream, asked: number): RunRules {
-  const { isExported, isListed, onMissingKey } = source;
   const { endDate, verifyCounts, maxWindowRows } = settings;
   return {
-    ...{ service, isExported, isListed, onMissingKey },
-    verifyCounts: verifyCounts && isListed,
+    ...{ ...source, service },
+    verifyCounts: verifyCounts && source.isListed,
     yesterday: Number.isFinite(asked) ? addDays(dayOf(asked), -1) : BEGINNING,
     until: endDate === null ? Number.POSITIVE_INFINITY : startOf(addDays(endDate, 1)) - 1,
     latest: asked,

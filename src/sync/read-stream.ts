@@ -1,7 +1,7 @@
 import { Checkpoints } from "./checkpoints.ts";
 import { uncovered } from "./coverage.ts";
 import type { Event } from "./event.ts";
-import type { RunRules } from "./outcome.ts";
+import type { Source } from "./outcome.ts";
 import { parallel } from "./parallel.ts";
 import { type PlanContext, type Planned, planWindows } from "./plan.ts";
 import { type Prepared, prepare } from "./prepare.ts";
@@ -10,11 +10,6 @@ import { readWindow } from "./read-window.ts";
 import type { Service } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { spanName } from "./window.ts";
-
-/** How the rows of a stream are read: in windows of days or all at once, by an export, by a list. */
-export type Source = Pick<RunRules, "isExported" | "isListed" | "onMissingKey"> & {
-  readonly isDated: boolean;
-};
 
 /** One stream to read. */
 export type RowStream = {
@@ -45,11 +40,11 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
     read: (planned) => readWindow(planned, rules),
   });
   for await (const { index, item, part } of steps) {
-    if (part?.kind !== "rows") yield* checkpoints.add(index, part?.outcome);
+    if (part === undefined || "window" in part) yield* checkpoints.add(index, part);
     else {
       const isReread = item.isReread && state.full_refresh === null;
       const place = { window: index, span: spanName(item.window), isReread };
-      yield { kind: "records", stream, at: service.now(), ...place, ...part.batch };
+      yield { kind: "records", stream, at: service.now(), ...place, ...part };
     }
   }
   yield* checkpoints.close(limit.isUp);

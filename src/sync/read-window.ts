@@ -1,7 +1,8 @@
 import { BodyError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
+import type { LineBatch } from "./event.ts";
 import { type Attempt, attemptsAt, isShown, isWalkable, judge } from "./ladder.ts";
-import type { Outcome, RunRules, WindowEvent } from "./outcome.ts";
+import type { Outcome, RunRules } from "./outcome.ts";
 import { Pass } from "./pass.ts";
 import type { Planned } from "./plan.ts";
 import { readPages } from "./read-pages.ts";
@@ -23,12 +24,12 @@ export async function* readWindow(
   planned: Omit<Planned, "isReread">,
   rules: RunRules,
   whole?: Pass,
-): AsyncGenerator<WindowEvent> {
+): AsyncGenerator<LineBatch | Outcome> {
   const { window, isRetry } = planned;
   const pass = new Pass(window, await countOf(planned, rules), rules, whole);
-  const end = (kind: Outcome["kind"]): WindowEvent => ({ kind: "outcome", outcome: pass.outcome(kind) });
-  if (window.kind === "undated" && !(await isCountedToTheEnd(pass, rules))) return yield end("missing");
-  if (isShown(pass)) return yield end("proven");
+  if (window.kind === "undated" && !(await isCountedToTheEnd(pass, rules)))
+    return yield pass.outcome("missing");
+  if (isShown(pass)) return yield pass.outcome("proven");
   const attempts = attemptsAt(pass, rules);
   for (let attempt = attempts.shift(); attempt !== undefined; attempt = attempts.shift()) {
     if (attempt === "halve") return yield* readParts(pass, isRetry, rules);
@@ -37,17 +38,18 @@ export async function* readWindow(
     const isDrained = verdict === "again" && isRetry;
     // A service that twice shows too few and counts what it shows must show the same by its pages.
     if (isDrained && attempt === "export" && isWalkable(pass, rules)) attempts.unshift("pages");
-    else if (isDrained) return yield end(attempt === "export" || pass.fresh === 0 ? "proven" : "again");
-    else if (verdict !== "failed") return yield end(verdict);
+    else if (isDrained)
+      return yield pass.outcome(attempt === "export" || pass.fresh === 0 ? "proven" : "again");
+    else if (verdict !== "failed") return yield pass.outcome(verdict);
     else if (attempt === "export" && attempts[0] === "pages") warnOfPages(pass, rules);
   }
-  if (window.kind === "closed" || window.kind === "undated") return yield end("missing");
+  if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
   const { cause } = pass;
   throw new BodyError(`${cause.message}. The state stays before it. Run again later`, { cause });
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */
-async function* make(attempt: Attempt, pass: Pass, rules: RunRules): AsyncGenerator<WindowEvent> {
+async function* make(attempt: Attempt, pass: Pass, rules: RunRules): AsyncGenerator<LineBatch | Outcome> {
   const { service, windowSize } = rules;
   const { window } = pass;
   if (pass.passes > 0) await service.backOff(pass.passes);
@@ -56,8 +58,7 @@ async function* make(attempt: Attempt, pass: Pass, rules: RunRules): AsyncGenera
   pass.begin(await countOf({ window, count }, rules));
   try {
     const asked = service.monotonic();
-    for await (const batch of batchesOf(attempt, pass, rules))
-      yield { kind: "rows", batch: pass.accept(batch) };
+    for await (const batch of batchesOf(attempt, pass, rules)) yield pass.accept(batch);
     if (attempt === "export" && window.kind === "closed")
       windowSize.measure(pass.distinct, service.monotonic() - asked);
     pass.end();
@@ -102,7 +103,11 @@ async function verdictOn(
 }
 
 /** Reads the parts of a window in its place. They emit nothing that the window has emitted. */
-async function* readParts(pass: Pass, isRetry: boolean, rules: RunRules): AsyncGenerator<WindowEvent> {
+async function* readParts(
+  pass: Pass,
+  isRetry: boolean,
+  rules: RunRules,
+): AsyncGenerator<LineBatch | Outcome> {
   const { window, count, after = count } = pass;
   const parts = (window.kind === "closed" ? halves(window) : splitAtYesterday(window, rules.yesterday)) ?? [];
   const counts: Count[] = [];

@@ -10,8 +10,9 @@ import {
   withStatus,
 } from "../../src/sync/coverage.ts";
 import type { Event } from "../../src/sync/event.ts";
+import type { Source } from "../../src/sync/outcome.ts";
 import type { ReadSettings } from "../../src/sync/range.ts";
-import { type RowStream, readRows, type Source } from "../../src/sync/read-stream.ts";
+import { type RowStream, readRows } from "../../src/sync/read-stream.ts";
 import type { Service } from "../../src/sync/service.ts";
 import { NEW_STATE, type RowState } from "../../src/sync/state.ts";
 
