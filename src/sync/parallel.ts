@@ -5,98 +5,89 @@ export type Step<Item, Part> = {
   readonly part: Part | undefined;
 };
 
-/** `begins`: asked right before an item begins; a no ends the items. */
+/** `isLast`: the item ends the items. `begins`: asked right before an item begins; a no ends the items too. */
 export type Reader<Item, Part> = {
-  readonly isAlone: (item: Item) => boolean;
-  readonly begins?: (item: Item) => boolean;
-  readonly read: (item: Item) => AsyncGenerator<Part, void>;
-};
-
-/** The result of asking for the next item, or for the next part of one that is read. */
-type Turn<Item, Part> =
-  | { readonly kind: "item"; readonly next: IteratorResult<Item> }
-  | {
-      readonly kind: "part";
-      readonly lane: Lane<Item, Part>;
-      readonly next: IteratorResult<Part, void>;
-    }
-  | { readonly kind: "failed"; readonly lane?: Lane<Item, Part>; readonly error: unknown };
-
-/** An item that is read. `turn`: of its next part. */
-type Lane<Item, Part> = {
-  readonly item: Item;
-  readonly index: number;
-  readonly parts: AsyncGenerator<Part, void>;
-  turn: Promise<Turn<Item, Part>>;
+  readonly isLast: (item: Item) => boolean;
+  readonly begins: (item: Item) => boolean;
+  readonly read: (item: Item) => AsyncIterable<Part>;
 };
 
 /**
  * Reads up to `width` items at once and hands on their parts as they come; a reader goes on once its part was worked
- * through. An item that must be `alone` waits for all before it and keeps all after it waiting. After a failure nothing new
- * begins, what is under way is finished, and the first failure is thrown. As many items are asked for ahead, once the
- * first has given a part: to plan one may take requests, and the first part should not wait for them.
+ * through. The last item waits for all before it. After a failure nothing new begins, what is under way is finished, and the
+ * first failure is thrown.
  */
 export async function* parallel<Item, Part>(
-  items: AsyncIterable<Item>,
+  items: AsyncGenerator<Item>,
   width: number,
-  { isAlone, begins = () => true, read }: Reader<Item, Part>,
+  { isLast, begins, read }: Reader<Item, Part>,
 ): AsyncGenerator<Step<Item, Part>> {
-  type Next = Turn<Item, Part>;
-  const source = items[Symbol.asyncIterator]();
-  const failed = (error: unknown): Next => ({ kind: "failed", error });
-  const ask = (): Promise<Next> => source.next().then((next) => ({ kind: "item", next }), failed);
-  const goOn = (lane: Lane<Item, Part>): void => {
-    lane.turn = lane.parts.next().then(
-      (next) => ({ kind: "part", lane, next }),
-      (error) => ({ kind: "failed", lane, error }),
-    );
-    // Behind the others, so that none waits for ever.
-    lanes.delete(lane);
-    lanes.add(lane);
-  };
-  const lanes = new Set<Lane<Item, Part>>();
-  const asked: Promise<Next>[] = [ask()];
+  type Lane = AsyncGenerator<Step<Item, Part>, void>;
+  const planned = ahead(items);
   const failures: unknown[] = [];
-  let waiting: { readonly item: Item } | undefined;
-  let [index, isOpen, hasBegun, isSingle] = [0, true, false, false];
-  try {
-    for (;;) {
-      if (isOpen && waiting !== undefined && lanes.size < (isSingle || isAlone(waiting.item) ? 1 : width)) {
-        const { item } = waiting;
-        waiting = undefined;
-        isOpen = begins(item);
-        isSingle = isAlone(item);
-        if (isOpen) goOn({ item, index: index++, parts: read(item), turn: new Promise(() => undefined) });
+  let [isOpen, index, open, more] = [true, 0, 0, width - 1];
+  let wake = (): void => undefined;
+
+  async function* lane(): Lane {
+    open += 1;
+    try {
+      while (isOpen) {
+        const { done, value: item } = await planned.next();
+        if (done === true) return;
+        while (isLast(item) && open > 1) await new Promise<void>((resolve) => (wake = resolve));
+        isOpen &&= begins(item);
+        if (!isOpen) return;
+        const step = { index: index++, item };
+        for await (const part of read(item)) yield { ...step, part };
+        yield { ...step, part: undefined };
       }
-      const asksAhead = isOpen && hasBegun && !(isSingle && lanes.size > 0);
-      while (asksAhead && asked.length + (waiting === undefined ? 0 : 1) < width) asked.push(ask());
-      const [next] = isOpen && waiting === undefined ? asked : [];
-      const turns = [...lanes].map(({ turn }) => turn);
-      if (next !== undefined) turns.push(next);
-      if (turns.length === 0) break;
-      const turn = await Promise.race(turns);
-      if (turn.kind === "item") {
-        asked.shift();
-        if (turn.next.done === true) isOpen = false;
-        else waiting = { item: turn.next.value };
+    } catch (error) {
+      isOpen = false;
+      failures.push(error);
+    } finally {
+      open -= 1;
+      wake();
+    }
+  }
+
+  const lanes = new Map<Lane, Promise<readonly [Lane, IteratorResult<Step<Item, Part>, void>]>>();
+  const ask = (one: Lane): void => {
+    const turn = one.next().then((result) => [one, result] as const);
+    // Behind the others, so that none waits for ever.
+    lanes.delete(one);
+    lanes.set(one, turn);
+  };
+  ask(lane());
+  try {
+    while (lanes.size > 0) {
+      const [one, { done, value }] = await Promise.race(lanes.values());
+      if (done === true) {
+        lanes.delete(one);
         continue;
       }
-      hasBegun = true;
-      if (turn.kind === "failed") {
-        failures.push(turn.error);
-        isOpen = false;
-        if (turn.lane !== undefined) lanes.delete(turn.lane);
-      } else if (turn.next.done === true) {
-        lanes.delete(turn.lane);
-        yield { index: turn.lane.index, item: turn.lane.item, part: undefined };
-      } else {
-        yield { index: turn.lane.index, item: turn.lane.item, part: turn.next.value };
-        goOn(turn.lane);
-      }
+      yield value;
+      ask(one);
+      // The first part does not wait for the plan of other items.
+      for (; more > 0; more--) ask(lane());
     }
   } finally {
-    await source.return?.();
-    for (const { parts } of lanes) await parts.return(undefined as never).catch(() => undefined);
+    isOpen = false;
+    await Promise.all([planned, ...lanes.keys()].map((one) => one.return(undefined)));
   }
   if (failures.length > 0) throw failures[0];
+}
+
+/** Asks for an item while the one before it is read: to plan one may take requests. */
+async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
+  let next = items.next();
+  try {
+    for (let { done, value } = await next; done !== true; { done, value } = await next) {
+      next = items.next();
+      // It is thrown where it is awaited.
+      next.catch(() => undefined);
+      yield value;
+    }
+  } finally {
+    await items.return(undefined);
+  }
 }

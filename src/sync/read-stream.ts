@@ -35,7 +35,8 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   const checkpoints = new Checkpoints(stream, state, days);
   const limit = new TimeLimit(run);
   const steps = parallel(windowsOf(prepared, rules), settings.numWorkers, {
-    isAlone: ({ window }) => window.kind !== "closed",
+    // Rows only move towards today, so the days up to now are read last.
+    isLast: ({ window }) => window.kind === "open" || window.kind === "all",
     begins: (planned) => limit.allows(planned),
     read: (planned) => readWindow(planned, rules),
   });
