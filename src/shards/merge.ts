@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../base/errors.ts";
-import { instant } from "../base/time.ts";
-import { uncovered, union } from "../sync/coverage.ts";
+import { daysBetween, instant } from "../base/time.ts";
+import { type Coverage, joined, type Span, uncovered } from "../sync/coverage.ts";
 import { NEW_STATE, type RowState } from "../sync/state.ts";
 
 /** A state of one stream, and the file or folder that it is from. */
@@ -59,3 +59,20 @@ const inTime = (moments: readonly string[]): readonly string[] =>
 /** Null where a moment is not known, or there is none. */
 const earliest = (moments: readonly (string | null)[]): string | null =>
   moments.includes(null) ? null : (inTime(moments.map(String))[0] ?? null);
+
+/** The union of several states' days. Spans are never cut: of two that overlap, only one counts. */
+export function union(parts: readonly Coverage[]): Coverage {
+  const spans = parts.flat().toSorted(byRank);
+  const kept: Span[] = [];
+  for (const span of spans)
+    if (kept.every(({ from, to }) => to < span.from || from > span.to)) kept.push(span);
+  return joined(kept.sort((a, b) => (a.from < b.from ? -1 : 1)));
+}
+
+/** Proven spans first, then those that cover more days; then in an order that does not depend on where they come from. */
+function byRank(a: Span, b: Span): number {
+  const rank = ({ status }: Span): number => ["proven", "again", "missing"].indexOf(status);
+  const length = ({ from, to }: Span): number => daysBetween(from, to);
+  // A number that is too low is read again. One that is too high hides rows.
+  return rank(a) - rank(b) || length(b) - length(a) || a.from.localeCompare(b.from) || a.rows - b.rows;
+}

@@ -83,7 +83,7 @@ function provenSpans([first, last]: DayRange, rowsByDay: ReadonlyMap<Day, number
 }
 
 /** Joins the proven neighbours with the fewest rows together, until few enough are left. */
-function joined(days: Coverage): Coverage {
+export function joined(days: Coverage): Coverage {
   const all = [...days];
   let proven = all.filter(isProven).length;
   while (proven > MAX_PROVEN) {
@@ -128,20 +128,3 @@ export function covered(days: Coverage): readonly DayRange[] {
 /** The spans without those that contain one of some days. */
 export const withoutSpansOf = (spans: Coverage, days: readonly string[]): Coverage =>
   spans.filter(({ from, to }) => !days.some((day) => from <= day && day <= to));
-
-/** The union of several states' days. Spans are never cut: of two that overlap, only one counts. */
-export function union(parts: readonly Coverage[]): Coverage {
-  const spans = parts.flat().toSorted(byRank);
-  const kept: Span[] = [];
-  for (const span of spans)
-    if (kept.every(({ from, to }) => to < span.from || from > span.to)) kept.push(span);
-  return joined(kept.sort((a, b) => (a.from < b.from ? -1 : 1)));
-}
-
-/** Proven spans first, then those that cover more days; then in an order that does not depend on where they come from. */
-function byRank(a: Span, b: Span): number {
-  const rank = ({ status }: Span): number => ["proven", "again", "missing"].indexOf(status);
-  const length = ({ from, to }: Span): number => daysBetween(from, to);
-  // A number that is too low is read again. One that is too high hides rows.
-  return rank(a) - rank(b) || length(b) - length(a) || a.from.localeCompare(b.from) || a.rows - b.rows;
-}

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addDays, type Day, daysBetween } from "../../../src/base/time.ts";
-import { type Coverage, covered, put, type Span, type Status, union } from "../../../src/sync/coverage.ts";
+import { type Coverage, covered, put, type Span, type Status } from "../../../src/sync/coverage.ts";
 
 const FIRST = "2026-01-01" as Day;
 const at = (number: number): Day => addDays(FIRST, number);
@@ -79,19 +79,4 @@ describe("put()", () => {
     for (let number = 1; number < 80; number += 2) days = put(days, [at(number), at(number)], "missing");
     expect(days).toHaveLength(80);
   });
-});
-
-it("union() does not depend on the order of the states, and cuts no span", () => {
-  const states = fc.array(
-    fc.array(reading, { maxLength: 4 }).map((readings) => readings.reduce(read, [])),
-    { maxLength: 4 },
-  );
-  fc.assert(
-    fc.property(states, (parts) => {
-      const days = union(parts);
-      expectOrder(days);
-      expect(union(parts.toReversed())).toEqual(days);
-      if (parts.flat().length <= 24) for (const span of days) expect(parts.flat()).toContainEqual(span);
-    }),
-  );
 });
