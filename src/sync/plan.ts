@@ -1,4 +1,4 @@
-import { addDays, type Day, dayOf, daysBetween, earlier, instant, later, startOf } from "../base/time.ts";
+import { addDays, type Day, dayOf, daysBetween, earlier, instant, later } from "../base/time.ts";
 import type { DayRange } from "./coverage.ts";
 import type { ReadPlan } from "./range.ts";
 import type { Count, Service } from "./service.ts";
@@ -119,31 +119,17 @@ async function* planClosed(
 }
 
 /**
- * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the first day that
- * holds a row. The list of an open window keeps its length while rows move towards today.
+ * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the first day of the window.
+ * The list of an open window keeps its length while rows move towards today.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
   const { from } = window;
-  const countUpTo = async (day: Day): Promise<number> => (await service.count(closedWindow(from, day))).rows;
   const last = await service.rowAt(window, rows);
   const at = instant(last?.row?.cursor ?? "");
-  const day = Number.isNaN(at) ? addDays(to, 1) : dayOf(at);
-  if (day <= from) return from;
-  const before = earlier(addDays(day, -1), to);
-  if (!Number.isNaN(at) && (await countUpTo(before)) === 0) return addDays(before, 1);
-  return await bisect(from, before, async (middle) => (await countUpTo(middle)) > 0);
-}
-
-/** The first day up to which there are rows; the day after `to` if there is none. */
-async function bisect(from: Day, to: Day, holdsUpTo: (day: Day) => Promise<boolean>): Promise<Day> {
-  let low = from;
-  let high = addDays(to, 1);
-  while (low < high) {
-    const middle = dayOf((startOf(low) + startOf(high)) / 2);
-    if (await holdsUpTo(middle)) high = middle;
-    else low = addDays(middle, 1);
-  }
-  return low;
+  if (Number.isNaN(at) || dayOf(at) <= from) return from;
+  const oldest = earlier(dayOf(at), addDays(to, 1));
+  const before = await service.count(closedWindow(from, addDays(oldest, -1)));
+  return before.rows === 0 ? oldest : from;
 }
 
 /** Consecutive windows of about as many rows as the window size, each with its count. */
