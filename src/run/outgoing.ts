@@ -8,9 +8,8 @@ import {
   ruleFor,
   schemaUnder,
 } from "../catalog/field-rules.ts";
-import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
+import type { JsonSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
-import { STREAMS } from "../catalog/streams.ts";
 import type { RowNotes } from "../service/row-notes.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import { driftOf } from "./drift.ts";
@@ -109,23 +108,13 @@ const warningOf = (text: string): Event => ({ kind: "log", level: "warn", text }
 const REFRESH =
   "Discover again and use the new catalog: refresh the source's schema in Airbyte, run with --refresh-catalog in Meltano";
 
-const NAME_THEM =
-  "Discovery does not find them, because the fields of this stream are fixed. Add them to the catalog by hand: in Meltano " +
-  'with the extra "schema"';
-
-/** A field that discovery does not find has another remedy. */
 const withheldWarnings = (stream: string, names: readonly string[]): readonly string[] =>
-  [REFRESH, NAME_THEM].flatMap((remedy) => {
-    const some = names.filter((name) => isDiscoverable(stream, name) === (remedy === REFRESH));
-    const what = `The rows of "${stream}" have fields that the catalog does not name, which were withheld`;
-    return some.length === 0 ? [] : [`${what}: ${quotedNames(some)}. ${remedy}`];
-  });
-
-function isDiscoverable(stream: string, name: string): boolean {
-  const spec = STREAMS.find((one) => one.name === stream);
-  if (spec === undefined || spec.sampled) return true;
-  return Object.hasOwn(propertiesOf(loadSchema(spec.name)), name.split(".", 1)[0] ?? "");
-}
+  names.length === 0
+    ? []
+    : [
+        `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${quotedNames(names)}. ` +
+          `${REFRESH}. If it does not find them, add them to the catalog by hand: in Meltano with the extra "schema"`,
+      ];
 
 const quotedNames = (names: readonly string[]): string =>
   names.map((name) => JSON.stringify(name)).join(", ");

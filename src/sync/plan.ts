@@ -119,7 +119,7 @@ async function* planClosed(
 }
 
 /**
- * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the first day of the window.
+ * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the window's first day.
  * The list of an open window keeps its length while rows move towards today.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
