@@ -15,13 +15,11 @@ export class Checkpoints {
   readonly #days: { readonly yesterday: Day; readonly missing: readonly Day[] } | undefined;
   #state: RowState;
   #written = "";
-  /** The outcomes that are not taken in, by the number of their window, and the windows that have ended. */
-  readonly #outcomes: Outcome[][] = [];
-  readonly #ended = new Set<number>();
+  /** The outcomes that are not taken in, by the number of their window; undefined: the window has ended. */
+  readonly #outcomes: (Outcome | undefined)[][] = [];
   /** The first window that has not ended, and whether parts of it are taken in. */
   #next = 0;
   #isPartial = false;
-  #hasNews = false;
   /** The missing days in a row before the next window. */
   #missing: readonly Outcome[] = [];
   #cause: unknown;
@@ -46,9 +44,10 @@ export class Checkpoints {
    * @throws BodyError if the service is down
    */
   *add(number: number, outcome: Outcome | undefined): Generator<Event> {
-    if (outcome === undefined) this.#ended.add(number);
-    else this.#outcomes[number] = [...(this.#outcomes[number] ?? []), outcome];
-    yield* this.#advance();
+    this.#outcomes[number] = [...(this.#outcomes[number] ?? []), outcome];
+    if (number !== this.#next) return;
+    while (this.#outcomes[this.#next]?.length) this.#take(this.#outcomes[this.#next]?.shift());
+    if (this.#days !== undefined) yield this.#checkpoint();
   }
 
   /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the run ended before all that was planned */
@@ -57,7 +56,7 @@ export class Checkpoints {
     const { full_refresh } = this.#state;
     if (full_refresh !== null && error === undefined && !isTimeUp)
       this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
-    yield* this.#checkpoint();
+    if (JSON.stringify(this.#saved) !== this.#written) yield this.#checkpoint();
     yield {
       kind: "close",
       stream: this.#stream,
@@ -67,34 +66,28 @@ export class Checkpoints {
     };
   }
 
-  *#advance(): Generator<Event> {
-    for (;;) {
-      for (const outcome of this.#outcomes[this.#next]?.splice(0) ?? []) this.#take(outcome);
-      if (!this.#ended.has(this.#next)) break;
-      this.#next += 1;
-      [this.#isPartial, this.#hasNews] = [false, true];
-    }
-    if (this.#hasNews && this.#days !== undefined) yield* this.#checkpoint();
+  get #saved(): StreamState {
+    const { full_refresh, version } = this.#state;
+    return this.#days === undefined ? { version, full_refresh } : { ...this.#state };
   }
 
-  *#checkpoint(): Generator<Event> {
-    const { full_refresh, version } = this.#state;
-    const state: StreamState = this.#days === undefined ? { version, full_refresh } : { ...this.#state };
-    const written = JSON.stringify(state);
-    if (written === this.#written && !this.#hasNews) return;
-    this.#written = written;
-    this.#hasNews = false;
+  #checkpoint(): Event {
+    const state = this.#saved;
+    this.#written = JSON.stringify(state);
     // Rows of the first window that has not ended are delivered too, whether or not this state covers them.
     const windows = this.#next + (this.#isPartial ? 1 : 0);
-    const read = this.#read.splice(0);
-    yield { kind: "checkpoint", stream: this.#stream, state, windows, ...(read.length > 0 && { read }) };
+    return { kind: "checkpoint", stream: this.#stream, state, windows, read: this.#read.splice(0) };
   }
 
-  #take(outcome: Outcome): void {
+  #take(outcome: Outcome | undefined): void {
+    this.#isPartial = outcome !== undefined;
+    if (outcome === undefined) {
+      this.#next += 1;
+      return;
+    }
     const { window, record, newest, undated } = outcome;
     const { discoveredAt, filters } = this.#state;
     this.#read.push({ ...record, ...(filters ?? { source_slug: null, is_user: "all" }) });
-    [this.#isPartial, this.#hasNews] = [true, true];
     if (window.kind === "undated") this.#isUndatedMissing = record.verdict === "missing";
     this.#cause = outcome.cause ?? this.#cause;
     this.#takeDays(outcome);
