@@ -10,8 +10,8 @@ import { RowReader } from "../run/row-reader.ts";
 import { type Run, stateOf } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { statesByName } from "../state/envelopes.ts";
+import { planWindows } from "../sync/plan.ts";
 import { prepare } from "../sync/prepare.ts";
-import { windowsOf } from "../sync/read-stream.ts";
 import { describe } from "../sync/window.ts";
 import { wouldSubmit } from "./jobs.ts";
 
@@ -69,7 +69,7 @@ async function outlookOf(
   if (saved.kind === "delivered") return { stream, days, rows };
   const run = open(saved.state);
   const prepared = await prepare(run);
-  for await (const planned of windowsOf(prepared, { ...prepared.rules, windowSize: UNDIVIDED })) {
+  for await (const planned of planWindows(prepared, { ...prepared.rules, windowSize: UNDIVIDED })) {
     const { window } = planned;
     const isCounted = planned.count?.known === true || !run.source.isListed;
     const count = isCounted ? planned.count : await run.service.count(window);

@@ -7,9 +7,8 @@ import { readConfigs } from "../config/config-files.ts";
 import { runToEnd, tapOutput } from "../output/output.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
-import type { RunOptions } from "../run/run.ts";
+import type { Reporter, RunOptions } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { Notice } from "../sync/event.ts";
 import { declaredStream, discoverStreams } from "./discover.ts";
 import { withGuests } from "./guests.ts";
 import type { TapOptions } from "./tap-options.ts";
@@ -53,16 +52,21 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
 }
 
 async function discoverInTime(options: Omit<RunOptions, "guests">): Promise<readonly DiscoveredStream[]> {
-  const { runtime } = options;
+  const { runtime, reporter } = options;
   const limit = new AbortController();
   const latest = runtime.clock.now() + MAX_LIMIT_MS;
-  const onNotice = (notice: Notice): void => {
-    if (notice.kind === "limited" && notice.until > latest) limit.abort(limitedTooLong(notice.until));
+  const watched: Reporter = {
+    mask: reporter.mask,
+    measure: (usage) => reporter.measure?.(usage),
+    emit: async (event) => {
+      if (event.kind === "limited" && event.until > latest) limit.abort(limitedTooLong(event.until));
+      await reporter.emit(event);
+    },
   };
   const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
   try {
     return await withGuests(
-      { ...options, runtime: patient, pace: { tries: DISCOVERY_TRIES }, onNotice },
+      { ...options, runtime: patient, reporter: watched, pace: { tries: DISCOVERY_TRIES } },
       (run) => discoverStreams(run),
     );
   } catch (error) {

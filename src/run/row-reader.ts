@@ -18,9 +18,6 @@ import type { Session } from "./session.ts";
 const SAMPLE = 10_000;
 const SAMPLE_BYTES = 67_108_864;
 
-/** How a stream's rows are read: in windows of days, or all at once; and whether there is a list, and so counts and pages. */
-export type Reading = { readonly isDated: boolean; readonly isListed: boolean };
-
 /** Reads the rows of a stream. */
 export class RowReader implements Reader {
   readonly spec: RowStreamSpec;
@@ -105,7 +102,7 @@ export class RowReader implements Reader {
    * Documented records carry their date. Others are read in windows only where they carry one and the date filters prove
    * to be honoured: a count up to 1969 must be 0.
    */
-  async reading(): Promise<Reading> {
+  async reading(): Promise<Pick<Source, "isDated" | "isListed">> {
     const { isDated, cursorField } = this.spec;
     if (isDated || cursorField === null) return { isDated, isListed: true };
     try {

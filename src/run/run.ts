@@ -39,8 +39,6 @@ export type RunOptions = {
   readonly reporter: Reporter;
   readonly guests: (session: Session, rows: readonly Reader[]) => Promise<Guests>;
   readonly pace?: Pace;
-  /** Called with each notice of the client, after the reporter. */
-  readonly onNotice?: (notice: Notice) => void;
 };
 
 /**
@@ -48,7 +46,7 @@ export type RunOptions = {
  * for no request.
  */
 export async function withRun<Result>(
-  { config, runtime, reporter, guests, pace, onNotice }: RunOptions,
+  { config, runtime, reporter, guests, pace }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
   reporter.mask.hide(secretsOf(config));
@@ -62,10 +60,7 @@ export async function withRun<Result>(
       throw error;
     }
   };
-  const notify = (notice: Notice): void => {
-    void reporter.emit(notice);
-    onNotice?.(notice);
-  };
+  const notify = (notice: Notice): void => void reporter.emit(notice);
   const session = new Session(config, { ...runtime, signal }, notify, pace);
   reporter.measure?.(() => session.usage);
   const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));

@@ -13,8 +13,7 @@ import type { Service } from "../sync/service.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** The parts of the process that a session uses. */
-type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random"> &
-  Partial<Pick<Runtime, "pid" | "processes">>;
+type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random">;
 
 /** How often a request may fail before it is given up, and how many may start at once; undefined: what the client thinks good. */
 export type Pace = { readonly tries?: number | undefined; readonly burst?: number | undefined };

@@ -5,7 +5,7 @@ import type { Count, Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, type Window } from "./window.ts";
 import type { WindowSize } from "./window-size.ts";
 
-export type PlanContext = {
+type PlanContext = {
   readonly service: Service;
   readonly yesterday: Day;
   readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
@@ -34,29 +34,29 @@ const GROWTH = 4;
 /**
  * The windows of a run, in order: missing days, ranges to read again, holes, people without a date, the closed days of the
  * window, and the days from yesterday on. Rows only move towards today, so today is read last.
+ * @param plan undefined: the stream has no days, so it is one window
  */
 export async function* planWindows(
-  plan: ReadPlan,
-  counted: Counted,
+  { plan, window, count }: Counted & { readonly plan: ReadPlan | undefined },
   context: PlanContext,
 ): AsyncGenerator<Planned> {
   const once = { isRetry: false, isReread: false };
   const reread = { isRetry: false, isReread: true };
+  if (plan === undefined) return yield { window, count, ...once };
   for (const day of plan.missing) yield* planClosed([day, day], once, context);
   for (const range of plan.again) yield* planClosed(range, { ...once, isRetry: true }, context);
   for (const range of plan.holes) yield* planClosed(range, once, context);
-  const { window, count } = counted;
   const isAll = window.kind === "open" && window.undated;
   const isOne = isInOneWindow(plan, count, context);
   if (plan.undated !== undefined && !(isOne && isAll))
     yield* planUndated(plan.undated, isAll ? count : undefined, context);
-  if (isOne) return yield { ...counted, ...reread };
+  if (isOne) return yield { window, count, ...reread };
   for (const range of plan.closed)
     yield* planClosed(
       range,
       reread,
       context,
-      window.kind === "open" || isRange(window, range) ? counted : undefined,
+      window.kind === "open" || isRange(window, range) ? { window, count } : undefined,
     );
   if (plan.window?.until !== "now") return;
   const from = later(plan.window.from, context.yesterday);

@@ -3,8 +3,8 @@ import { uncovered } from "./coverage.ts";
 import type { Event } from "./event.ts";
 import type { Source } from "./outcome.ts";
 import { parallel } from "./parallel.ts";
-import { type PlanContext, type Planned, planWindows } from "./plan.ts";
-import { type Prepared, prepare } from "./prepare.ts";
+import { type Planned, planWindows } from "./plan.ts";
+import { prepare } from "./prepare.ts";
 import type { ReadSettings } from "./range.ts";
 import { readWindow } from "./read-window.ts";
 import type { Service } from "./service.ts";
@@ -34,7 +34,7 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   const days = plan && { yesterday: rules.yesterday, missing: plan.missing };
   const checkpoints = new Checkpoints(stream, state, days);
   const limit = new TimeLimit(run);
-  const steps = parallel(windowsOf(prepared, rules), settings.numWorkers, {
+  const steps = parallel(planWindows(prepared, rules), settings.numWorkers, {
     // Rows only move towards today, so the days up to now are read last.
     isLast: ({ window }) => window.kind === "open" || window.kind === "all",
     begins: (planned) => limit.allows(planned),
@@ -49,13 +49,6 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
     }
   }
   yield* checkpoints.close(limit.isUp);
-}
-
-/** The windows of a run, in order. A stream without days is one window. */
-export async function* windowsOf(prepared: Prepared, context: PlanContext): AsyncGenerator<Planned> {
-  const { plan, window, count } = prepared;
-  if (plan !== undefined) yield* planWindows(plan, { window, count }, context);
-  else yield { window, count, isRetry: false, isReread: false };
 }
 
 /** Ends a run between two windows, once it has read days that the state did not cover. Otherwise a long lookback would never end. */
