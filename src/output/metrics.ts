@@ -1,4 +1,4 @@
-import type { Event, MetricPoint } from "../sync/event.ts";
+import type { Event } from "../sync/event.ts";
 import type { CurrentStream } from "./stats.ts";
 
 /**
@@ -11,7 +11,7 @@ export function metricsOf(
 ): readonly Event[] {
   const tags = { stream, pid };
   const status = outcome === "complete" ? "succeeded" : "failed";
-  const points: readonly MetricPoint[] = [
+  const points = [
     { type: "counter", metric: "record_count", value: rows, tags },
     { type: "counter", metric: "http_request_count", value: requests, tags },
     { type: "timer", metric: "http_request_duration", value: requestSeconds, tags },

@@ -1,5 +1,5 @@
 import { TransientError } from "../base/errors.ts";
-import { type Event, type Lines, retryText, type StreamState } from "../sync/event.ts";
+import type { Event, Lines, StreamState } from "../sync/event.ts";
 import {
   errorMessage,
   estimateMessage,
@@ -10,7 +10,7 @@ import {
   stateMessage,
   streamStatus,
 } from "./airbyte-message.ts";
-import { asciiJson, type Language, splice } from "./language.ts";
+import { asciiJson, type Language, retryText, splice } from "./language.ts";
 
 /**
  * The Airbyte protocol's `read`. Errors leave at the end, because some clients stop at the first.

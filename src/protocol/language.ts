@@ -1,4 +1,4 @@
-import type { Event } from "../sync/event.ts";
+import type { Event, Notice } from "../sync/event.ts";
 
 /**
  * Turns an event into output lines, or "" if it needs none. The text has one byte a character
@@ -34,3 +34,14 @@ const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 const NOT_ASCII = /[\u007f-\uffff]/g;
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
+export function retryText({
+  what,
+  reason,
+  attempt,
+  attempts,
+  waitMs,
+}: Extract<Notice, { kind: "retrying" }>): string {
+  return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
+}

@@ -1,8 +1,8 @@
 import { ConnectorError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
-import { type Event, type MetricPoint, retryText } from "../sync/event.ts";
+import type { Event } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
-import { jsonLine, type Language } from "./language.ts";
+import { jsonLine, type Language, retryText } from "./language.ts";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
 
@@ -24,7 +24,7 @@ export type LogEntry = {
   readonly level: LogLevel;
   readonly text: string;
   readonly stream?: string;
-  readonly metric?: MetricPoint;
+  readonly metric?: object;
 };
 
 /**
@@ -81,7 +81,7 @@ function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
       return { level: "error", text: errorText(event.error) };
     case "log": {
       const { level, text, metric } = event;
-      if (metric !== undefined) return { level: "info", text, stream: String(metric.tags["stream"]), metric };
+      if (metric !== undefined) return { level: "info", text, stream: metric.tags.stream, metric };
       return { level: level === "warn" ? "warning" : "info", text };
     }
     case "retrying":

@@ -109,14 +109,6 @@ type StreamEvent =
   | { readonly kind: "end" }
   | Notice;
 
-/** One measurement, as the Meltano SDK names it. Timers are in seconds. */
-export type MetricPoint = {
-  readonly type: "counter" | "timer";
-  readonly metric: "record_count" | "http_request_count" | "http_request_duration" | "sync_duration";
-  readonly value: number;
-  readonly tags: Readonly<Record<string, string | number>>;
-};
-
 /** Covers nothing, so it may overtake records and checkpoints. */
 export type Notice =
   | {
@@ -125,8 +117,8 @@ export type Notice =
       readonly text: string;
       /** The stream whose end this describes: it is said with the counts of that end. */
       readonly endOf?: string;
-      /** For programs that show measurements instead of the text. */
-      readonly metric?: MetricPoint;
+      /** A measurement of a stream, for programs that show those instead of the text. */
+      readonly metric?: { readonly tags: { readonly stream: string } };
     }
   /** A request has failed and is made again. `what`: the end of "Cannot …"; `reason`: a few words; `attempt`: 2 and up. */
   | {
@@ -139,10 +131,3 @@ export type Notice =
     }
   /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
   | { readonly kind: "limited"; readonly until: number };
-
-type Retrying = Extract<Notice, { kind: "retrying" }>;
-
-/** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
-export function retryText({ what, reason, attempt, attempts, waitMs }: Retrying): string {
-  return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
-}
