@@ -8,7 +8,7 @@ import type { Planned } from "./plan.ts";
 import { readPages } from "./read-pages.ts";
 import { exportUndated, isCountedToTheEnd, readEnds } from "./read-undated.ts";
 import { MOST_SEEN_ROWS } from "./seen-rows.ts";
-import { type Batch, bounded, type Count, NOT_COUNTED } from "./service.ts";
+import { type Batch, bounded, type Count } from "./service.ts";
 import { describe, halves, splitAtYesterday } from "./window.ts";
 
 /** A count older than this (ms) is taken again before it is used. */
@@ -120,12 +120,11 @@ async function* readParts(
     yield* readWindow({ window: part, isRetry, count: counts[nth] }, rules, pass);
 }
 
-/** The given count if it is young, else a new one. A stream without an export has its total on its pages, if at all. */
+/** The given count if it is young, else a new one. */
 async function countOf(
   { window, count }: Pick<Planned, "window" | "count">,
-  { service, verifyCounts, isExported }: RunRules,
+  { service }: RunRules,
 ): Promise<Count> {
-  if (window.kind === "all" && !(verifyCounts && isExported)) return NOT_COUNTED;
   const isFresh =
     count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME);
   return isFresh ? count : await service.count(window);

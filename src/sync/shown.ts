@@ -9,10 +9,8 @@ export class Shown {
   /** The newest cursor that may be the stream's, and its moment. */
   #newest: string | undefined;
   #newestAt = Number.NEGATIVE_INFINITY;
-  /** Rows by days since 1970, without those of the current day. A day whose rows count no more stays, with 0. */
+  /** Rows by days since 1970. A day whose rows count no more stays, with 0. */
   readonly #days = new Map<number, number>();
-  #day = Number.NaN;
-  #inDay = 0;
 
   constructor(expectedRows: number) {
     this.seen = new SeenRows(expectedRows);
@@ -30,10 +28,9 @@ export class Shown {
     this.#countNothing();
   }
 
-  /** Neighbours share their day, so that the map is asked once for each run of them. */
+  /** Counts a row of a day; a row without a readable cursor may have none. */
   addTo(day: number): void {
-    if (day !== this.#day) this.#beginDay(day);
-    this.#inDay += 1;
+    if (Number.isFinite(day)) this.#days.set(day, (this.#days.get(day) ?? 0) + 1);
   }
 
   /** Keeps the cursor if it is the newest. */
@@ -49,18 +46,10 @@ export class Shown {
 
   /** The days between two moments (epoch ms) that have shown rows, and how many rows count. */
   daysBetween(from: number, end: number): readonly (readonly [day: number, rows: number])[] {
-    this.#beginDay(Number.NaN);
     return [...this.#days].filter(([day]) => day * DAY_MS >= from && day * DAY_MS < end);
   }
 
-  #beginDay(day: number): void {
-    if (this.#inDay > 0 && Number.isFinite(this.#day))
-      this.#days.set(this.#day, (this.#days.get(this.#day) ?? 0) + this.#inDay);
-    [this.#day, this.#inDay] = [day, 0];
-  }
-
   #countNothing(): void {
-    this.#beginDay(Number.NaN);
     for (const day of this.#days.keys()) this.#days.set(day, 0);
     [this.#newest, this.#newestAt, this.hasUnplaced] = [undefined, Number.NEGATIVE_INFINITY, false];
   }
