@@ -32,14 +32,13 @@ const delivered = DAYS.map((day, nth) => [day, items.filter((_, at) => at % DAYS
 /** The receipts of all items, as a run writes them. */
 const receipts = items.map((item, nth) => {
   const day = DAYS[nth % DAYS.length];
-  const id = `AbCdEfGh.${nth}`;
-  const made = { id, at: Date.parse(day), step: "answered", day, sync: "AbCdEfGh" };
-  const subs = { [id]: { ...made, sealed: "x".repeat(128) } };
+  const made = { id: `AbCdEfGh.${nth}`, at: Date.parse(day), sync: "AbCdEfGh", step: "answered" };
+  const subs = [{ ...made, sealed: "x".repeat(128) }];
   return `${JSON.stringify({ for: "emailVerification", items: [[item, { day, subs }]] })}\n`;
 });
 const header = `${JSON.stringify({ receipts: 3, salt: { emailVerification: salt } })}\n`;
 const stream = "email_verifications";
-const lists = { items: [], answered: [], delivered, spent: [], prices: [], inputs: [] };
+const lists = { items: [], delivered, spent: [], prices: [], inputs: [] };
 const state = { version: 4, verified_at: null, salt, generation: null, ...lists };
 writeFileSync(path("emails.txt"), [...emails, "new@example.com"].join("\n"));
 writeFileSync(path("state.json"), JSON.stringify({ bookmarks: { [stream]: state } }));

@@ -1,42 +1,38 @@
 import { isDeepStrictEqual } from "node:util";
-import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
-import { type Account, type Charged, roomFor } from "./caps.ts";
-import { isInFlight, probesLeft, reasonToBuy } from "./due.ts";
+import type { Day } from "../base/time.ts";
+import { type Account, roomFor } from "./caps.ts";
+import {
+  accountOf,
+  type Charges,
+  charge,
+  isUncharged,
+  joinCharges,
+  NO_CHARGES,
+  type Price,
+  priceOfLost,
+  spentByDay,
+} from "./charges.ts";
+import { reasonToBuy } from "./due.ts";
 import { digestOf, type Salt } from "./identity.ts";
 import type { JobType } from "./job-type.ts";
 import {
-  addPrice,
-  type Changes,
   finished,
   handleOf,
+  hasSamePurchases,
   type Item,
   isFinished,
   isOut,
-  isSettled,
   joinItems,
   type KeyedItem,
   newSubmission,
   openOf,
-  type PackedDay,
-  type Price,
-  type Spending,
   type Submission,
-  submissionsOf,
   trimmed,
   UNBOUGHT,
 } from "./join.ts";
 
-/** Characters of a digest. */
-const DIGEST = 16;
-
-/** Days for which the book keeps what was spent: two months. */
-const DAYS_KEPT = 62;
-
 /** A state has the handles of at most this many answers that are not delivered. */
 const MAX_HANDLES = 5_000;
-
-/** A lost answer counts with these credits where no price is known. */
-const UNKNOWN_PRICE = 10;
 
 /** Where the pass over a stream of inputs got to. */
 export type InputCursor = {
@@ -65,12 +61,13 @@ export type BookOptions = {
   readonly streams: readonly BookStream[];
 };
 
-/** `days`: by item, the day of the newest answer that was delivered. `cursor` is the newest moment of the records. */
-type Deliveries = BookStream & { readonly cursor: string | null; readonly days: Map<string, Day> };
+/** A text of the book: all of it, or its changes. */
+export type Changes = Charges & { readonly items: readonly KeyedItem[] };
 
-/** The state of one stream: its part of the book, and where it got to. */
-export type SavedJobs = Required<Changes> & {
-  readonly delivered: readonly PackedDay[];
+/** The state of one stream: the text of this connection's items, and where the stream got to. */
+export type SavedJobs = Changes & {
+  /** The items whose newest answer the stream has, and its day. */
+  readonly delivered: readonly (readonly [key: string, day: Day])[];
   readonly inputs: readonly InputCursor[];
   /** The newest moment of the records delivered so far. */
   readonly cursor: string | null;
@@ -81,8 +78,8 @@ export type SavedJobs = Required<Changes> & {
 };
 
 /**
- * The purchases of one setting: one entry for each item, under its digest. Only this class changes an item's step. It
- * knows what changed since the receipts were written.
+ * The purchases of one setting: one entry for each item, under its digest. All that a text says and all that happens is
+ * joined to it.
  */
 export class Book {
   readonly inputs = new Map<string, InputCursor>();
@@ -91,26 +88,21 @@ export class Book {
   readonly salt: Salt;
   readonly #options: BookOptions;
   readonly #items = new Map<string, Item>();
-  /** The items that have submissions without an answer. */
+  /** An index: the items that have submissions without an answer. */
   readonly #busy = new Set<string>();
-  /** The items of this connection's inputs and states, and whether inputs of this run name them. Receipts may know others. */
-  readonly #own = new Map<string, boolean>();
-  readonly #streams: Map<string, Deliveries>;
-  readonly #spent = new Map<string, Spending>();
-  #prices: readonly Price[] = [];
-  /** The changes that the receipts lack. */
-  readonly #changed = {
-    items: new Map<string, Item>(),
-    spent: new Map<string, Spending>(),
-    prices: new Set<Price>(),
-  };
+  #charges = NO_CHARGES;
+  /** The items and charges that the receipts lack. */
+  readonly #newItems = new Set<string>();
+  #newCharges = NO_CHARGES;
+  /** By stream: the newest moment of its records, and the generation that its deliveries are about. */
+  readonly #streams: Map<string, Pick<SavedJobs, "cursor" | "generation">>;
   #submitted = 0;
 
   constructor(options: BookOptions) {
     this.salt = options.salt;
     this.#options = options;
     this.#streams = new Map(
-      options.streams.map((one) => [one.name, { ...one, cursor: null, days: new Map() }]),
+      options.streams.map(({ name, generation }) => [name, { cursor: null, generation }]),
     );
   }
 
@@ -134,90 +126,72 @@ export class Book {
   /** The key of an item that this run's inputs name. */
   name(item: string): string {
     const key = this.keyOf(item);
-    this.#own.set(key, true);
+    this.#join(key, { isNamed: true });
     return key;
   }
 
   /** All submissions without an answer. */
   get unanswered(): readonly Submission[] {
-    return [...this.#busy].flatMap((key) => Object.values(this.get(key).subs));
+    return [...this.#busy].flatMap((key) => this.get(key).subs);
   }
 
   /** The items of this connection whose jobs are open, or whose answers a stream lacks and can get. */
   *collectable(stream: string, namedOnly: boolean): Generator<string> {
-    for (const [key, isNamed] of this.#own)
-      if ((isNamed || !namedOnly) && this.toCollect(stream, key).length > 0) yield key;
+    for (const [key, item] of this.#items)
+      if (isOwn(item) && (item.isNamed || !namedOnly) && this.toCollect(stream, key).length > 0) yield key;
   }
 
   // Texts.
 
   /** Joins what a text says. */
-  add({ items = [], answered = [], spent = [], prices = [] }: Changes): void {
-    for (const [key, item] of [...items, ...answered.flatMap(unpacked)])
-      this.#put(key, joinItems(this.get(key), item));
-    for (const counter of spent) this.#count(counter);
-    for (const price of prices) this.#learn(price);
+  add({ items = [], ...charges }: Partial<Changes>): void {
+    for (const [key, item] of items) this.#join(key, item);
+    this.#charge(charges);
   }
 
   /** Joins the state of a stream. Its deliveries count for its generation only. */
-  addState(stream: string, saved: SavedJobs): void {
-    const { items, delivered, inputs } = saved;
-    const answered = [...saved.answered, ...delivered];
-    this.add({ ...saved, answered });
-    for (const [key] of [...items, ...answered.flatMap(unpacked)])
-      this.#own.set(key, this.#own.get(key) ?? false);
-    for (const input of inputs)
+  addState({ name, isRefresh, generation }: BookStream, saved: SavedJobs): void {
+    const counts = generation === null ? !isRefresh : saved.generation === generation;
+    const items = saved.items.map(([key, item]) => [key, { ...item, delivered: { [name]: "" } }] as const);
+    const delivered = saved.delivered.map(
+      ([key, day]) => [key, { day, delivered: { [name]: counts ? day : "" } }] as const,
+    );
+    this.add({ ...saved, items: [...items, ...delivered] });
+    for (const input of saved.inputs)
       if (input.through > (this.inputs.get(input.from)?.through ?? "")) this.inputs.set(input.from, input);
-    const known = this.#deliveriesTo(stream);
-    const counts = known.generation === null ? !known.isRefresh : saved.generation === known.generation;
-    for (const [key, { day }] of counts ? delivered.flatMap(unpacked) : []) known.days.set(key, day as Day);
-    const generation = known.generation ?? saved.generation;
-    this.#streams.set(stream, { ...known, cursor: saved.cursor, generation });
+    this.#streams.set(name, { cursor: saved.cursor, generation: generation ?? saved.generation });
     this.hasState = true;
   }
 
-  /** The changes since the last call. */
+  /** The purchases and charges since the last call. */
   takeChanges(): Changes {
-    const { items, spent, prices } = this.#changed;
-    const changes = { items: [...items], spent: [...spent.values()], prices: [...prices] };
-    for (const changed of [items, spent, prices]) changed.clear();
+    const items = [...this.#newItems].map((key) => [key, this.get(key)] as const);
+    const changes = { items, ...this.#newCharges };
+    this.#newItems.clear();
+    this.#newCharges = NO_CHARGES;
     return changes;
   }
 
   /** All that is known, for receipts that begin. */
-  *toReceipts(): Generator<Changes> {
-    yield this.#money();
-    const days: [Day | "", string][] = [];
-    for (const [key, item] of this.#items) {
-      if (Object.keys(item.subs).length > 0) yield { items: [[key, item]] };
-      else days.push([item.day, key]);
-    }
-    yield { answered: packed(days) };
+  toReceipts(): Changes {
+    return { items: [...this.#items].filter(([, item]) => isBought(item)), ...this.#charges };
   }
 
   /** All that the state of a stream says about the items of this connection. */
-  toState(stream: string, now: number): SavedJobs {
+  toState(stream: string): SavedJobs {
     const items: KeyedItem[] = [];
-    const answered: [Day | "", string][] = [];
-    const delivered: typeof answered = [];
-    let handles = 0;
-    for (const key of this.#own.keys()) {
-      const item = this.get(key);
+    const delivered: [string, Day][] = [];
+    for (const [key, item] of this.#items) {
       const { day } = item;
-      const isLacking = this.#options.streams.some(
-        ({ name, isSelected }) => isSelected && this.hasUndelivered(name, key),
-      );
-      const kept = isLacking && handles < MAX_HANDLES && (handleOf(item)?.job ?? null) !== null;
-      if (kept) handles += 1;
-      if (kept) items.push([key, item]);
-      else if (this.#busy.has(key)) items.push([key, { day: "", subs: unfinished(item) }]);
-      if (!this.hasUndelivered(stream, key)) delivered.push([day, key]);
-      else if (!kept) answered.push([day, key]);
+      if (!isOwn(item) || !isBought(item)) continue;
+      const keepsHandle = items.length < MAX_HANDLES && this.#isLacking(key);
+      const subs = item.subs.filter((sub) => !isFinished(sub) || (keepsHandle && sub.job !== null));
+      const isDelivered = day !== "" && !this.hasUndelivered(stream, key);
+      if (isDelivered) delivered.push([key, day]);
+      if (subs.length > 0 || !isDelivered) items.push([key, { day, subs }]);
     }
-    const lists = { items, answered: packed(answered), delivered: packed(delivered) };
-    const inputs = [...this.inputs.values()];
-    const { cursor, generation } = this.#deliveriesTo(stream);
-    return { cursor, generation, salt: this.salt.id, ...lists, ...this.#money(dayOf(now)), inputs };
+    const lists = { items, delivered, ...this.#charges };
+    return { ...this.#stream(stream), salt: this.salt.id, ...lists, inputs: [...this.inputs.values()] };
   }
 
   // Events.
@@ -235,59 +209,54 @@ export class Book {
   /** A submission is about to leave. Its moment is later than any that is known of the item. */
   intend(key: string, now: number): { readonly id: string; readonly at: number } {
     const { syncId, runId } = this.#options;
-    const item = this.get(key);
-    const at = Math.max(now, ...submissionsOf(item).map((sub) => sub.at + 1));
-    const id = `${runId}.${this.#submitted++}`;
-    const sub = newSubmission(id, at, this.#dayToCharge(dayOf(at)), syncId);
-    this.#put(key, { ...item, subs: { ...item.subs, [id]: sub } });
-    this.#charge(sub, [1, 0, 0]);
-    return { id, at };
+    const at = Math.max(now, ...this.get(key).subs.map((sub) => sub.at + 1));
+    const sub = newSubmission(`${runId}.${this.#submitted++}`, at, syncId);
+    this.#join(key, { subs: [sub] });
+    this.#chargeTo(sub, [1, 0, 0]);
+    return sub;
   }
 
   /** Says what became of a submission that was taken, or what asking for its result found. */
-  change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "day" | "sync">>): void {
-    const item = this.get(key);
-    const sub = item.subs[id];
-    if (sub !== undefined && !isFinished(sub))
-      this.#put(key, { ...item, subs: { ...item.subs, [id]: { ...sub, ...fields } } });
+  change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "sync">>): void {
+    const sub = this.#unfinished(key, id);
+    if (sub !== undefined) this.#join(key, { subs: [{ ...sub, ...fields }] });
   }
 
   /** A submission did not leave, or the service did not take it. `code`: what the service refused about its form. */
   notTaken(key: string, id: string, step: "void" | "refused", code: string | null): void {
-    const sub = this.get(key).subs[id];
+    const sub = this.#unfinished(key, id);
     this.change(key, id, { step, code });
-    if (sub?.step === "unknown") this.#charge(sub, [0, 1, 0]);
+    if (sub?.step === "unknown") this.#chargeTo(sub, [0, 1, 0]);
   }
 
   /** Charges an answer that cannot be used, once, however often it is asked for. Returns the credits. */
   chargeUnusable(key: string, id: string, now: number, cost: number): number {
-    const sub = this.get(key).subs[id];
-    if (sub === undefined || isFinished(sub) || cost <= sub.charged) return 0;
+    const sub = this.#unfinished(key, id);
+    if (sub === undefined || cost <= sub.charged) return 0;
     this.change(key, id, { charged: cost });
-    this.#charge(sub, [0, 0, cost - sub.charged], [now, cost]);
+    this.#chargeTo(sub, [0, 0, cost - sub.charged], [now, cost]);
     return cost - sub.charged;
   }
 
   /** The answer came. Lost submissions that it covers count with the price that is known. */
   answered(key: string, id: string, now: number, cost: number, sealed: string | null): void {
-    const item = this.get(key);
-    const sub = item.subs[id];
-    if (sub === undefined || isFinished(sub)) return;
+    const sub = this.#unfinished(key, id);
+    if (sub === undefined) return;
+    const uncharged = (): number =>
+      this.get(key).subs.filter((one) => one.id !== id && isUncharged(one)).length;
+    const before = uncharged();
     const charged = Math.max(cost, sub.charged);
-    const answer = finished(sub, { step: "answered", sealed, charged });
-    const joined = joinItems({ ...item, subs: { ...item.subs, [id]: answer } }, UNBOUGHT);
-    const others = Object.values(item.subs).filter((one) => one.id !== id && isUncharged(one));
-    const lost = others.length - Object.values(joined.subs).filter(isUncharged).length;
-    const credits = charged - sub.charged + lost * (this.#price ?? UNKNOWN_PRICE);
-    this.#put(key, joined);
-    this.#charge(sub, [0, 0, credits], [now, cost]);
+    this.#join(key, { subs: [finished(sub, { step: "answered", sealed, charged })] });
+    const lost = (before - uncharged()) * priceOfLost(this.#charges);
+    this.#chargeTo(sub, [0, 0, charged - sub.charged + lost], [now, cost]);
   }
 
   // Deliveries. Each stream has its own.
 
   /** Whether the newest answer of an item was not delivered to a stream. */
   hasUndelivered(stream: string, key: string): boolean {
-    return this.get(key).day > (this.#deliveriesTo(stream).days.get(key) ?? "");
+    const { day, delivered } = this.get(key);
+    return day > (delivered[stream] ?? "");
   }
 
   /** The submission by which a stream gets an answer that it lacks without a purchase; undefined: by none. */
@@ -302,17 +271,16 @@ export class Book {
 
   /** Whether any answer of an item was delivered to a stream. */
   hasDelivered(stream: string, key: string): boolean {
-    return this.#deliveriesTo(stream).days.has(key);
+    return (this.get(key).delivered[stream] ?? "") !== "";
   }
 
   deliver(stream: string, key: string): void {
-    const { day } = this.get(key);
-    if (day !== "") this.#deliveriesTo(stream).days.set(key, day);
+    this.#join(key, { delivered: { [stream]: this.get(key).day } });
   }
 
   /** Records up to a moment were delivered. */
   moveCursor(stream: string, cursor: string | null): void {
-    const known = this.#deliveriesTo(stream);
+    const known = this.#stream(stream);
     if (cursor !== null && cursor > (known.cursor ?? "")) this.#streams.set(stream, { ...known, cursor });
   }
 
@@ -322,146 +290,68 @@ export class Book {
    * that the table is empty where they name no others
    */
   isRefreshed(stream: string, empties: boolean): boolean {
-    const keys = [...this.#own].flatMap(([key, isNamed]) => (isNamed ? [key] : []));
-    if (keys.length === 0) return empties;
-    const isKnown = keys.some((key) => this.get(key).day !== "");
-    return isKnown && keys.every((key) => isSettled(this.get(key)) && !this.hasUndelivered(stream, key));
+    const named = [...this.#items].filter(([, { isNamed }]) => isNamed);
+    if (named.length === 0) return empties;
+    const isKnown = named.some(([, { day }]) => day !== "");
+    return (
+      isKnown && named.every(([key, { subs }]) => !subs.some(isOut) && !this.hasUndelivered(stream, key))
+    );
   }
 
   // Money.
 
-  get #price(): number | undefined {
-    const credits = this.#prices.map(([, one]) => one).filter((one) => one > 0);
-    return credits.length === 0 ? undefined : Math.max(...credits);
-  }
-
-  /** When the highest of the last prices was known first; 0 if no price before it was lower. */
-  get #risenAt(): number {
-    const paid = this.#prices.filter(([, credits]) => credits > 0);
-    const rise = paid.findIndex(([, credits]) => credits === this.#price);
-    return rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
-  }
-
   /** Charges, and jobs in flight. */
   account(now: number): Account {
-    const price = this.#price;
-    const day = this.#dayToCharge(dayOf(now));
-    const all = this.unanswered;
-    const charged = (isIt: (day: Day, sync: string) => boolean): Charged => this.#charged(all, day, isIt);
-    return {
-      sync: charged((_day, sync) => sync === this.#options.syncId),
-      day: charged((one) => one === day),
-      month: charged((one) => one.slice(0, 7) === day.slice(0, 7)),
-      price,
-      isRising: all.some((sub) => isInFlight(sub) && sub.at < this.#risenAt && now - sub.at < HOUR_MS),
-      probes: probesLeft(all, this.#prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, dayOf(now)),
-    };
+    return accountOf(this.#charges, this.unanswered, this.#options.syncId, now);
   }
 
   /** Day, submissions and credits. */
   spentByDay(): readonly (readonly [Day, number, number])[] {
-    const days = [...new Set([...this.#spent.values()].map(([day]) => day))].sort();
-    return days.map((day) => {
-      const { submitted, credits } = this.#charged([], day, (one) => one === day);
-      return [day, submitted, credits] as const;
-    });
+    return spentByDay(this.#charges);
   }
 
-  /** Never a day before one that was charged already. */
-  #dayToCharge(today: Day): Day {
-    let last = today;
-    for (const [day] of this.#spent.values()) if (day > last) last = day;
-    return last;
+  /** Adds to the counters of this run, and to the prices. */
+  #chargeTo(sub: Submission, more: Parameters<typeof charge>[3], ...prices: readonly Price[]): void {
+    this.#charge({ spent: [charge(this.#charges, this.#options.runId, sub, more)], prices });
   }
 
-  /** The counters, but for those of more than 62 days ago. */
-  #money(today: Day = BEGINNING): Pick<Required<Changes>, "spent" | "prices"> {
-    const first = addDays(this.#dayToCharge(today), 1 - DAYS_KEPT);
-    return { spent: [...this.#spent.values()].filter(([day]) => day >= first), prices: this.#prices };
-  }
-
-  #charged(all: readonly Submission[], today: Day, isIt: (day: Day, sync: string) => boolean): Charged {
-    const sum = { submitted: 0, credits: 0, open: 0 };
-    for (const [day, sync, , submitted, back, credits] of this.#spent.values()) {
-      if (!isIt(day, sync)) continue;
-      sum.submitted += submitted - back;
-      sum.credits += credits;
-    }
-    for (const sub of all) {
-      if (!isUncharged(sub) || !isIt(sub.day, sub.sync)) continue;
-      // An answer that is lost never comes.
-      const isLost = sub.step === "unknown" && (sub.ended !== null || sub.day < today);
-      if (isLost) sum.credits += this.#price ?? UNKNOWN_PRICE;
-      else sum.open += 1;
-    }
-    return sum;
-  }
-
-  /** The larger of each counter. */
-  #count(counter: Spending): void {
-    const key = spendingKey(...counter);
-    const known = this.#spent.get(key);
-    const larger = counter.map((part, nth) => (part > (known?.[nth] ?? 0) ? part : (known?.[nth] ?? part)));
-    if (isDeepStrictEqual(larger, known)) return;
-    for (const all of [this.#spent, this.#changed.spent])
-      all.set(key, larger as readonly unknown[] as Spending);
-  }
-
-  #charge(
-    { sync, day }: Submission,
-    [submitted, back, credits]: readonly [submitted: number, back: number, credits: number],
-    price?: Price,
-  ): void {
-    const { runId } = this.#options;
-    const known = this.#spent.get(spendingKey(day, sync, runId)) ?? [day, sync, runId, 0, 0, 0];
-    this.#count([day, sync, runId, known[3] + submitted, known[4] + back, known[5] + credits]);
-    if (price !== undefined) this.#learn(price);
-  }
-
-  #learn(price: Price): void {
-    const prices = addPrice(this.#prices, price);
-    if (isDeepStrictEqual(prices, this.#prices)) return;
-    this.#prices = prices;
-    this.#changed.prices.add(price);
+  /** The only way in which charges change. */
+  #charge(news: Partial<Charges>): void {
+    const all = joinCharges(this.#charges, { ...NO_CHARGES, ...news });
+    if (isDeepStrictEqual(all, this.#charges)) return;
+    this.#charges = all;
+    this.#newCharges = joinCharges(this.#newCharges, { ...NO_CHARGES, ...news });
   }
 
   // Entries.
 
-  #deliveriesTo(stream: string): Deliveries {
-    const known = this.#streams.get(stream);
+  /** The only way in which an entry changes. */
+  #join(key: string, news: Partial<Item>): void {
+    const known = this.get(key);
+    const item = trimmed(joinItems(known, { ...UNBOUGHT, ...news }));
+    this.#items.set(key, item);
+    if (!hasSamePurchases(known, item)) this.#newItems.add(key);
+    if (item.subs.every(isFinished)) this.#busy.delete(key);
+    else this.#busy.add(key);
+  }
+
+  #unfinished(key: string, id: string): Submission | undefined {
+    return this.get(key).subs.find((sub) => sub.id === id && !isFinished(sub));
+  }
+
+  #stream(name: string): Pick<SavedJobs, "cursor" | "generation"> {
+    const known = this.#streams.get(name);
     if (known === undefined)
-      throw new Error(`Cannot find the stream "${stream}": the book was opened without it`);
+      throw new Error(`Cannot find the stream "${name}": the book was opened without it`);
     return known;
   }
 
-  #put(key: string, item: Item): void {
-    const kept = trimmed(item);
-    if (!isDeepStrictEqual(kept, this.get(key))) this.#changed.items.set(key, kept);
-    this.#items.set(key, kept);
-    if (Object.values(kept.subs).every(isFinished)) this.#busy.delete(key);
-    else this.#busy.add(key);
+  #isLacking(key: string): boolean {
+    return this.#options.streams.some(({ name, isSelected }) => isSelected && this.hasUndelivered(name, key));
   }
 }
 
-const unfinished = ({ subs }: Item): Item["subs"] =>
-  Object.fromEntries(Object.entries(subs).filter(([, sub]) => !isFinished(sub)));
+/** Whether this connection knows an item. Receipts may know those of others. */
+const isOwn = ({ isNamed, delivered }: Item): boolean => isNamed || Object.keys(delivered).length > 0;
 
-/** Whether it is not known yet what a submission costs. */
-const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
-
-/** Only a sync, which platforms name, may contain the separator. */
-const spendingKey = (...[day, sync, runId]: readonly [Day, string, string, ...number[]]): string =>
-  `${day}|${runId}|${sync}`;
-
-/** Joins the digests of each day. */
-function packed(all: Iterable<readonly [day: Day | "", key: string]>): readonly PackedDay[] {
-  const days = new Map<Day, string>();
-  for (const [day, key] of all) if (day !== "") days.set(day, (days.get(day) ?? "") + key);
-  return [...days].sort(([one], [other]) => (one < other ? -1 : 1));
-}
-
-const unpacked = ([day, digests]: PackedDay): KeyedItem[] =>
-  Array.from({ length: digests.length / DIGEST }, (_, nth) => [
-    digests.slice(nth * DIGEST, (nth + 1) * DIGEST),
-    { ...UNBOUGHT, day },
-  ]);
+const isBought = ({ day, subs }: Item): boolean => day !== "" || subs.length > 0;

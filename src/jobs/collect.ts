@@ -153,13 +153,13 @@ export async function* deliver(
 ): AsyncGenerator<Event> {
   const { stream, book, type, client, toLines, collecting, spent, submitting, failures } = run;
   const item = book.get(key);
-  const sub = item.subs[id];
+  const sub = item.subs.find((one) => one.id === id);
   const isFirst = sub?.step === "open";
   // One that may have been another's of the same day.
   if (sub?.step === "covered" && answer.failed) return;
   const failure = isFirst ? failureOf(item, answer) : undefined;
   const hasEarlier = isFirst
-    ? item.day !== "" || Object.values(item.subs).some(({ step }) => step === "failed")
+    ? item.day !== "" || item.subs.some(({ step }) => step === "failed")
     : book.hasDelivered(stream, key);
   if (isFirst) {
     spent.credits += Math.max(0, answer.cost - sub.charged);
@@ -174,13 +174,18 @@ export async function* deliver(
   run.hasChanged = true;
   // The next run learns a failure from the state, or asks again: it costs nothing.
   if (failure === undefined) book.deliver(stream, key);
-  else book.change(key, id, { step: failure, ended: client.now(), code: answer.code });
+  else
+    book.change(key, id, {
+      step: failure,
+      asked: client.now(),
+      code: failure === "failed" ? answer.code : null,
+    });
 }
 
 /** The step after a result without an answer; undefined for an answer, which the last of many failures is too. */
-function failureOf(item: Item, { failed, code }: Answer): "failed" | "unpaid" | undefined {
+function failureOf(item: Item, { failed, code }: Answer): "failed" | "void" | undefined {
   if (!failed) return undefined;
-  if (OUT_OF_CREDITS.has(code ?? "")) return "unpaid";
+  if (OUT_OF_CREDITS.has(code ?? "")) return "void";
   return isLastFailure(item) ? undefined : "failed";
 }
 

@@ -1,5 +1,5 @@
-import { DAY_MS, HOUR_MS, startOf } from "../base/time.ts";
-import { type Item, isOut, openOf, type Step, type Submission, submissionsOf } from "./join.ts";
+import { DAY_MS, dayOf, HOUR_MS, startOf } from "../base/time.ts";
+import { type Item, openOf, type Submission } from "./join.ts";
 
 /** An item that the service refused is submitted again after this time (ms). */
 const REFUSED_FOR = 30 * DAY_MS;
@@ -24,15 +24,15 @@ export type ResubmitRules = {
 /** Why an item is bought: `refresh` comes after all else, `doubted` after what is new. */
 export type BuyReason = "new" | "doubted" | "refresh";
 
-const withStep = ({ subs }: Item, step: Step): Submission[] =>
-  Object.values(subs).filter((sub) => sub.step === step);
+const withStep = ({ subs }: Item, step: Submission["step"]): Submission[] =>
+  subs.filter((sub) => sub.step === step);
 
 /** Whether a failed job is an answer, because the item has failed too often. */
 export const isLastFailure = (item: Item): boolean => withStep(item, "failed").length >= FAILED_FOR.length;
 
 /** Whether the service refused the form of an item's last request. Other items go first. */
 export function isDoubted(item: Item): boolean {
-  const last = submissionsOf(item).at(-1);
+  const last = item.subs.at(-1);
   return last?.step === "void" && last.code !== null;
 }
 
@@ -48,7 +48,7 @@ function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules):
     isOpen ? never : -never,
     // The answer came at some moment of its day.
     item.day === "" ? -never : startOf(item.day) + DAY_MS + refreshIn,
-    ...failed.map(({ ended, at }) => (ended ?? at) + (FAILED_FOR[failed.length - 1] ?? never)),
+    ...failed.map(({ asked, at }) => (asked ?? at) + (FAILED_FOR[failed.length - 1] ?? never)),
     ...withStep(item, "refused").map(({ at }) => at + (isAnswered ? refreshIn : REFUSED_FOR)),
   );
 }
@@ -113,11 +113,10 @@ export const isInFlight = ({ step, code }: Submission): boolean => step === "ope
  * day of which a fourth was lost. An intent that a kill left is no lost answer.
  */
 export function probesLeft(all: readonly Submission[], lastAnswer: number, today: string): number {
-  const newest = all.filter((sub) => isOut(sub) || sub.step === "failed" || sub.step === "refused");
-  const known = newest.filter(({ step, ended }) => step !== "unknown" || ended !== null);
-  known.sort((a, b) => b.at - a.at);
-  const answered = known.findIndex(({ step, at }) => step !== "unknown" || at <= lastAnswer);
-  const lost = answered < 0 ? known.length : answered;
+  const replied = all.filter(({ step, asked }) => (step === "unknown" ? asked !== null : step !== "void"));
+  replied.sort((a, b) => b.at - a.at);
+  const answered = replied.findIndex(({ step, at }) => step !== "unknown" || at <= lastAnswer);
+  const lost = answered < 0 ? replied.length : answered;
   if (lost < 3) return Number.POSITIVE_INFINITY;
-  return lost > 3 && known[0]?.day === today ? 0 : 1;
+  return lost > 3 && dayOf(replied[0]?.at ?? 0) === today ? 0 : 1;
 }

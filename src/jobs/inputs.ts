@@ -6,7 +6,7 @@ import type { Book, InputCursor } from "./book.ts";
 import { type BuyReason, reasonToBuy } from "./due.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobType } from "./job-type.ts";
-import { type Item, submissionsOf } from "./join.ts";
+import type { Item } from "./join.ts";
 
 /** An item that is to be submitted. `place`: where a person finds it. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
@@ -171,7 +171,7 @@ export class Inputs {
     if (reason === undefined || this.#seen.has(candidate.key)) return undefined;
     this.#seen.add(candidate.key);
     if (reason === "new") return reason;
-    const at = submissionsOf(item).at(-1)?.at ?? Date.parse(item.day);
+    const at = item.subs.at(-1)?.at ?? Date.parse(item.day);
     this.#later.push({ ...candidate, isRefresh: reason === "refresh", at });
     return reason;
   }
@@ -179,6 +179,6 @@ export class Inputs {
 
 /** Whether no later run wants an item unless it is to be refreshed, so that a cursor may pass its row. */
 function isDoneWith(item: Item): boolean {
-  const step = submissionsOf(item).at(-1)?.step;
+  const step = item.subs.at(-1)?.step;
   return item.day !== "" || step === "unknown" || step === "open" || step === "refused";
 }

@@ -120,8 +120,8 @@ export async function save({ memory, type, failures }: JobRun): Promise<void> {
 
 /** The state as it is now. @param announces whether only this state remembers what is about to leave */
 export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
-  const { book, spec, stream, client, clock } = run;
-  const state = toJobState(spec, book.toState(stream, client.now()));
+  const { book, spec, stream, clock } = run;
+  const state = toJobState(spec, book.toState(stream));
   run.hasChanged = false;
   yield { kind: "checkpoint", stream, state, spent: { ...run.spent }, ...(announces && { announces }) };
   run.stateAt = clock.monotonic();

@@ -83,8 +83,8 @@ export async function openJobs(
   const syncId = [...orders.values()].find((order) => order.syncId !== null)?.syncId ?? null;
   const { environment, signal, pid, processes, notify, clock, endsAt } = services;
   // A lock is judged by real time.
-  const lock = { clock: systemClock, signal, pid, ...(processes && { processes }) };
-  const memory = await Memory.open({ config, environment, states, streams, lock, notify, syncId });
+  const lock = { clock: systemClock, signal, pid, notify, ...(processes && { processes }) };
+  const memory = await Memory.open({ config, environment, states, streams, lock, syncId });
   /** The settings of which a stream has submitted. */
   const started = new Set<JobSetting>();
 

@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { readdir, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { JOB_SETTINGS, type JobSetting, type JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { LockRuntime } from "../output/files/lock.ts";
 import { codeOf } from "../output/files/reason.ts";
-import { Book, type BookStream, type SavedJobs } from "./book.ts";
-import { receiptsPathOf, saltOf } from "./identity.ts";
-import { type Line, otherSalt, Receipts } from "./receipts.ts";
+import { Book, type BookStream } from "./book.ts";
+import { type ReceiptsPath, receiptsPathOf, saltOf } from "./identity.ts";
+import { otherSalt, Receipts } from "./receipts.ts";
 import { parseJobState } from "./state.ts";
 
 /** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
@@ -26,7 +26,6 @@ export type MemoryOptions = {
   readonly syncId?: string | null;
   /** Undefined: nothing is locked or written. */
   readonly lock?: LockRuntime;
-  readonly notify?: (text: string) => void;
 };
 
 /** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
@@ -34,17 +33,20 @@ export class Memory {
   /** Why nothing may be submitted. Jobs that are known are still asked for. */
   blocked: ConfigError | undefined;
   readonly #options: MemoryOptions;
+  readonly #place: ReceiptsPath;
   readonly #books: ReadonlyMap<JobSetting, Book>;
   /** Why the state of a stream cannot be used. */
   readonly #unusable = new Map<JobSetting, ConfigError>();
+  /** Undefined: nothing is written. */
   #receipts: Receipts | undefined;
   /** Whether receipts are not wanted, or a default place for them is not usable. */
   #isForgetful: boolean;
 
   private constructor(options: MemoryOptions) {
-    const { config, streams, syncId } = options;
+    const { config, environment, streams, syncId } = options;
     const runId = randomBytes(6).toString("base64url");
     this.#options = options;
+    this.#place = streams.length === 0 ? null : receiptsPathOf(config, environment);
     this.#isForgetful = config.receiptsFile === "";
     this.#books = new Map(
       JOB_SETTINGS.map((setting) => {
@@ -62,14 +64,13 @@ export class Memory {
    */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options);
-    if (options.streams.length > 0) await memory.#openReceipts();
     try {
-      await memory.#readReceipts();
+      await memory.#openReceipts();
       memory.#readStates();
-      if (options.lock === undefined) return memory;
-      await memory.#refuseOtherKey();
+      if (options.lock !== undefined) await memory.#refuseOtherKey();
       const missing = [...memory.#books].map(([setting, book]) => [setting, book.takeChanges()] as const);
-      if (memory.blocked === undefined) await memory.#receipts?.begin(memory.#lines(), missing);
+      const known = [...memory.#books].map(([setting, book]) => [setting, book.toReceipts()] as const);
+      await memory.#receipts?.begin(known, missing);
       return memory;
     } catch (error) {
       await memory.close();
@@ -83,7 +84,7 @@ export class Memory {
   }
 
   get hasReceipts(): boolean {
-    return this.#receipts !== undefined && this.blocked === undefined;
+    return this.#receipts !== undefined;
   }
 
   /** The purchases of a setting. @throws ConfigError for a state that cannot be used */
@@ -100,15 +101,14 @@ export class Memory {
     return isForgotten ? MAX_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
   }
 
-  /** Writes what changed to the receipts, if there are any that can be read. Returns when that is on the disk. */
+  /** Writes what changed to the receipts, if there are any. Returns when that is on the disk. */
   async save(setting: JobSetting): Promise<void> {
-    const changes = this.of(setting).takeChanges();
-    if (this.blocked === undefined) await this.#receipts?.write(setting, changes);
+    await this.#receipts?.write(setting, this.of(setting).takeChanges());
   }
 
   /** @throws TransientError if another run has the receipts */
   async check(): Promise<void> {
-    if (this.blocked === undefined) await this.#receipts?.check();
+    await this.#receipts?.check();
   }
 
   async close(): Promise<void> {
@@ -117,33 +117,22 @@ export class Memory {
 
   /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
   async #openReceipts(): Promise<void> {
-    const { config, environment, lock, notify = () => {} } = this.#options;
-    const place = receiptsPathOf(config, environment);
-    if (place === null) return;
+    const { lock } = this.#options;
+    if (this.#place === null) return;
+    const { path, isNamed } = this.#place;
+    const salts = new Map([...this.#books].map(([setting, { salt }]) => [setting, salt]));
     try {
-      const salts = new Map([...this.#books].map(([setting, { salt }]) => [setting, salt]));
-      this.#receipts =
-        lock === undefined
-          ? await Receipts.look(place.path, salts)
-          : await Receipts.open(place.path, salts, lock, notify);
+      const receipts = await Receipts.open(path, salts, lock);
+      if (lock !== undefined) this.#receipts = receipts;
+      // Lines before damage count.
+      for await (const [setting, changes] of receipts.read()) this.#books.get(setting)?.add(changes);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      if (place.isNamed || (await mayExist(place.path))) this.blocked = error;
+      if (isNamed || (await mayExist(path))) await this.#block(error);
       else {
-        notify(`Receipts are done without. ${error.message}`);
+        lock?.notify?.(`Receipts are done without. ${error.message}`);
         this.#isForgetful = true;
       }
-    }
-  }
-
-  /** Lines before damage in receipts count. */
-  async #readReceipts(): Promise<void> {
-    try {
-      for await (const [setting, changes] of this.#receipts?.read() ?? [])
-        this.#books.get(setting)?.add(changes);
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      this.blocked ??= error;
     }
     // The receipts know them.
     for (const book of this.#books.values()) book.takeChanges();
@@ -156,8 +145,9 @@ export class Memory {
       try {
         const saved = parseJobState(stream, this.#options.states.get(name));
         if (saved === null || book === undefined) continue;
-        if (saved.salt !== book.salt.id && hasItems(saved)) throw otherSalt(`The state of "${name}"`);
-        book.addState(name, saved);
+        const hasItems = saved.items.length + saved.delivered.length > 0;
+        if (saved.salt !== book.salt.id && hasItems) throw otherSalt(`The state of "${name}"`);
+        book.addState(stream, saved);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
         this.#unusable.set(setting, error);
@@ -165,28 +155,26 @@ export class Memory {
     }
   }
 
-  *#lines(): Generator<Line> {
-    for (const [setting, book] of this.#books)
-      for (const changes of book.toReceipts()) yield [setting, changes];
-  }
-
   /** Purchases that only the receipts of another key of this service know would be made again. */
   async #refuseOtherKey(): Promise<void> {
     const { config, environment, streams } = this.#options;
-    const place = receiptsPathOf(config, environment);
     const unknown = streams.filter(({ setting }) => this.#books.get(setting)?.size === 0);
-    if (place === null || place.isNamed || unknown.length === 0) return;
-    const folder = dirname(place.path);
-    const names = (await readdir(folder).catch(() => [])).filter(
-      (name) => /^receipts-[0-9a-f]{16}\.jsonl$/.test(name) && name !== basename(place.path),
-    );
-    for (const receiptsFile of names.map((name) => join(folder, name))) {
+    if (this.#place === null || this.#place.isNamed || unknown.length === 0) return;
+    const folder = dirname(this.#place.path);
+    for (const name of await readdir(folder).catch(() => [])) {
+      const receiptsFile = join(folder, name);
+      if (!/^receipts-[0-9a-f]{16}\.jsonl$/.test(name) || receiptsFile === this.#place.path) continue;
       const other = { config: { ...config, receiptsFile }, environment, streams, states: new Map() };
       const memory = await Memory.open(other);
-      await memory.close();
       if (unknown.some(({ setting }) => memory.of(setting).size > 0))
-        this.blocked ??= otherKey(receiptsFile, place.path);
+        await this.#block(otherKey(receiptsFile, this.#place.path));
     }
+  }
+
+  async #block(error: ConfigError): Promise<void> {
+    this.blocked ??= error;
+    await this.close();
+    this.#receipts = undefined;
   }
 }
 
@@ -196,9 +184,6 @@ const mayExist = (path: string): Promise<boolean> =>
     () => true,
     (error: unknown) => codeOf(error) !== "ENOENT" && codeOf(error) !== "ENOTDIR",
   );
-
-const hasItems = ({ items, answered, delivered }: SavedJobs): boolean =>
-  items.length + answered.length + delivered.length > 0;
 
 const otherKey = (path: string, own: string): ConfigError =>
   new ConfigError(

@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, readlink, realpath, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, readlink, realpath, stat } from "node:fs/promises";
 import { platform } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, TransientError } from "../base/errors.ts";
@@ -7,100 +7,84 @@ import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
 import { Lock, type LockRuntime } from "../output/files/lock.ts";
 import { codeOf, reasonOf } from "../output/files/reason.ts";
 import { replaceFile } from "../output/files/replace.ts";
+import type { Changes } from "./book.ts";
 import type { Salt } from "./identity.ts";
-import type { Changes } from "./join.ts";
 import { checkFormat, NotOurs, parseChanges, toFields } from "./state.ts";
 
 const FORMAT = 3;
 const LINE_BREAK = 10;
-/** Characters that are written at once when the file is replaced. */
-const CHUNK = 262_144;
 /** Bytes at the end of the file that a check compares. */
 const TAIL = 4_096;
 
 export type Salts = ReadonlyMap<JobSetting, Salt>;
 
 /** Changes of one setting: a line of the file. */
-export type Line = readonly [setting: JobSetting, changes: Changes];
+export type Line = readonly [setting: JobSetting, changes: Partial<Changes>];
 
 /**
  * The file that knows what was bought when a platform forgets its state: a header, then one change a line. A change is
  * on the disk before the request, and its outcome before anything else happens. Has digests, never items.
  */
 export class Receipts {
-  readonly path: string;
+  readonly #path: string;
   readonly #salts: Salts;
   readonly #lock: Lock | undefined;
-  #file: FileHandle;
+  #file: FileHandle | undefined;
   /** Bytes up to the last line break. */
   #whole = 0;
   /** The file as this run left it: its names, its bytes, and what the run wrote last. */
   #links = 1;
   #size = 0;
-  #last = Buffer.alloc(0);
+  #last: Uint8Array = Buffer.alloc(0);
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, salts: Salts, file: FileHandle, lock?: Lock) {
-    this.path = path;
+  private constructor(path: string, salts: Salts, lock?: Lock) {
+    this.#path = path;
     this.#salts = salts;
-    this.#file = file;
     this.#lock = lock;
   }
 
   /**
-   * Opens the receipts for this run alone, and begins them if there are none.
+   * Takes the receipts for this run alone, and begins them if there are none. Without a runtime they are only to be read.
    * @throws TransientError while another run has them, ConfigError for a file that cannot be read or written
    */
-  static async open(
-    given: string,
-    salts: Salts,
-    runtime: LockRuntime,
-    notify: (text: string) => void,
-  ): Promise<Receipts> {
+  static async open(given: string, salts: Salts, runtime?: LockRuntime): Promise<Receipts> {
+    if (runtime === undefined) return new Receipts(given, salts);
     const path = await attempt(given, async () => {
       await mkdir(dirname(given), { recursive: true, mode: 0o700 });
       return await resolved(given);
     });
-    const lock = await Lock.acquire(path, { ...runtime, notify });
+    const receipts = new Receipts(path, salts, await Lock.acquire(path, runtime));
     try {
-      return await attempt(path, async () => {
+      await attempt(path, async () => {
         if (!(await isThere(path))) await replaceFile(path, headerOf(salts));
-        return new Receipts(path, salts, await open(path, "a+", 0o600), lock);
       });
+      return receipts;
     } catch (error) {
-      await lock.release();
+      await receipts.close();
       throw error;
     }
   }
 
-  /** Opens receipts to read them, without a lock; undefined if there are none. */
-  static async look(path: string, salts: Salts): Promise<Receipts | undefined> {
-    return await attempt(path, async () =>
-      (await isThere(path)) ? new Receipts(path, salts, await open(path, "r")) : undefined,
-    );
-  }
-
   /** The changes, up to the last line break. @throws ConfigError for damage, behind what comes before it */
   async *read(): AsyncGenerator<Line> {
-    const bytes = await attempt(this.path, () => this.#file.readFile());
+    const path = this.#path;
+    const bytes = await attempt(path, async () => ((await isThere(path)) ? await readFile(path) : undefined));
+    if (bytes === undefined) return;
     this.#whole = bytes.lastIndexOf(LINE_BREAK) + 1;
     let header: JsonObject | undefined;
-    let nth = 0;
-    for (let from = 0; from < this.#whole; nth++) {
-      const to = bytes.indexOf(LINE_BREAK, from);
-      const fields = tryParseJson(bytes.toString("utf8", from, to));
-      from = to + 1;
+    for (const [nth, line] of bytes.toString("utf8", 0, this.#whole).split("\n").slice(0, -1).entries()) {
       try {
+        const fields = tryParseJson(line);
         if (!isObject(fields)) throw new NotOurs("it is no JSON object");
         // A file that was put together has several headers.
-        const isHeader = header === undefined || "receipts" in fields;
-        if (isHeader) header = parseHeader(fields);
+        if (header === undefined || "receipts" in fields) header = parseHeader(fields);
         else yield this.#parseLine(fields, header);
       } catch (error) {
-        throw error instanceof NotOurs ? damaged(this.path, nth + 1, error.message) : error;
+        throw error instanceof NotOurs ? damaged(path, nth + 1, error.message) : error;
       }
     }
-    if (header === undefined) throw damaged(this.path, 1, "it is not what this connector writes");
+    if (header === undefined) throw damaged(path, 1, "it is not what this connector writes");
   }
 
   /**
@@ -108,26 +92,17 @@ export class Receipts {
    * @param missing what the file does not say
    */
   async begin(known: Iterable<Line>, missing: Iterable<Line>): Promise<void> {
-    const left = (text: string): string => {
-      const bytes = Buffer.from(text);
-      this.#size += bytes.length;
-      this.#last = bytes.subarray(-TAIL);
-      return text;
-    };
-    const all = async function* (header: string): AsyncGenerator<string> {
-      yield left(header);
-      for (const text of textsOf(known)) yield left(text);
-    };
-    await attempt(this.path, async () => {
-      try {
-        await replaceFile(this.path, all(headerOf(this.#salts)));
-        await this.#file.close();
-        this.#file = await open(this.path, "a+", 0o600);
-      } catch {
-        this.#size = await this.#mend();
-        this.#last = Buffer.alloc(0);
-        for (const text of textsOf(missing)) await this.#file.appendFile(left(text));
-        await this.#file.datasync();
+    await attempt(this.#path, async () => {
+      const text = `${headerOf(this.#salts)}${textOf(known)}`;
+      const isReplaced = await replaceFile(this.#path, text).then(
+        () => true,
+        () => false,
+      );
+      this.#file = await open(this.#path, "a+", 0o600);
+      if (isReplaced) this.#left(Buffer.from(text));
+      else {
+        this.#size = await this.#mend(this.#file);
+        await this.#append(this.#file, textOf(missing));
       }
       this.#links = (await this.#file.stat()).nlink;
     });
@@ -137,52 +112,56 @@ export class Receipts {
   async check(): Promise<void> {
     await this.#lock?.check();
     await this.#writing;
-    if (!(await attempt(this.path, () => this.#isAsLeft()))) throw shared(this.path);
+    if (!(await attempt(this.#path, () => this.#isAsLeft()))) throw shared(this.#path);
   }
 
   /** Writes changes. Returns when they are on the disk. A write that failed ends all: a file with a hole proves nothing. */
   write(setting: JobSetting, changes: Changes): Promise<void> {
-    const text = Buffer.from([...textsOf([[setting, changes]])].join(""));
-    if (text.length === 0) return this.#writing;
-    this.#writing = this.#writing.then(() =>
-      attempt(this.path, async () => {
-        await this.#file.appendFile(text);
-        await this.#file.datasync();
-        this.#size += text.length;
-        this.#last = text.subarray(-TAIL);
-      }),
-    );
+    const [text, file] = [textOf([[setting, changes]]), this.#file];
+    if (text === "" || file === undefined) return this.#writing;
+    this.#writing = this.#writing.then(() => attempt(this.#path, () => this.#append(file, text)));
     this.#writing.catch(() => undefined);
     return this.#writing;
   }
 
   async close(): Promise<void> {
     await this.#writing.catch(() => undefined);
-    await this.#file.close();
+    await this.#file?.close();
     await this.#lock?.release();
   }
 
-  #parseLine(fields: JsonObject, header: JsonObject | undefined): Line {
+  #parseLine(fields: JsonObject, header: JsonObject): Line {
     const setting = JOB_SETTINGS.find((one) => one === fields["for"]);
     if (setting === undefined) throw new NotOurs('its "for" is no setting');
-    const { [setting]: id } = objectOf(header?.["salt"]);
-    if (id !== this.#salts.get(setting)?.id) throw otherSalt(`The receipts "${this.path}"`, this.path);
+    const { [setting]: id } = objectOf(header["salt"]);
+    if (id !== this.#salts.get(setting)?.id) throw otherSalt(`The receipts "${this.#path}"`, this.#path);
     return [setting, parseChanges(fields)];
   }
 
+  async #append(file: FileHandle, text: string): Promise<void> {
+    await file.appendFile(text);
+    await file.datasync();
+    this.#left(Buffer.from(text));
+  }
+
+  #left(bytes: Buffer): void {
+    this.#size += bytes.length;
+    this.#last = bytes.subarray(-TAIL);
+  }
+
   /** Takes off a last line that a crash tore. Returns the size. @throws TransientError if another run wrote since */
-  async #mend(): Promise<number> {
-    const { size, nlink } = await this.#file.stat();
+  async #mend(file: FileHandle): Promise<number> {
+    const { size, nlink } = await file.stat();
     const tail = Buffer.alloc(Math.max(0, size - this.#whole));
-    await this.#file.read(tail, 0, tail.length, this.#whole);
-    if (nlink === 0 || tail.includes(LINE_BREAK)) throw shared(this.path);
-    if (tail.length > 0) await this.#file.truncate(this.#whole);
+    await file.read(tail, 0, tail.length, this.#whole);
+    if (nlink === 0 || size < this.#whole || tail.includes(LINE_BREAK)) throw shared(this.#path);
+    if (tail.length > 0) await file.truncate(this.#whole);
     return this.#whole;
   }
 
   /** Another mount or machine may know the file by another path, where its lock is another one too. */
   async #isAsLeft(): Promise<boolean> {
-    const file = await open(this.path, "r");
+    const file = await open(this.#path, "r");
     try {
       const { size, nlink } = await file.stat();
       const tail = Buffer.alloc(this.#last.length);
@@ -215,18 +194,13 @@ function parseHeader(fields: JsonObject): JsonObject {
   return fields;
 }
 
-/** Lines for the changes that say anything, many at once. */
-function* textsOf(lines: Iterable<Line>): Generator<string> {
-  let text = "";
-  for (const [setting, changes] of lines) {
-    const fields = toFields(changes);
-    if (Object.keys(fields).length > 0) text += `${JSON.stringify({ for: setting, ...fields })}\n`;
-    if (text.length < CHUNK) continue;
-    yield text;
-    text = "";
-  }
-  if (text !== "") yield text;
-}
+/** A line for each setting of which changes say anything. */
+const textOf = (lines: Iterable<Line>): string =>
+  [...lines]
+    .map(([setting, changes]) => ({ for: setting, ...toFields(changes) }))
+    .filter((fields) => Object.keys(fields).length > 1)
+    .map((fields) => `${JSON.stringify(fields)}\n`)
+    .join("");
 
 /** The file that a path leads to, through links, whether it is there or not. */
 const resolved = (path: string): Promise<string> =>

@@ -13,7 +13,7 @@ import { type Candidate, Inputs, MAX_PLACES } from "./inputs.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
-import { isFinished, isOut, submissionsOf } from "./join.ts";
+import { isFinished, isOut } from "./join.ts";
 import { jobTypeOf } from "./kinds.ts";
 import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
@@ -107,7 +107,7 @@ function figuresOf(book: Book, now: number, own: ReadonlySet<string> = new Set()
   const out = { open: 0, unknown: 0, unpaid: 0, due: Number.POSITIVE_INFINITY };
   for (const { id, step, code, due } of book.unanswered) {
     if (step === "open" || step === "unknown") out[step] += 1;
-    if (step === "unpaid" && own.has(id)) out.unpaid += 1;
+    if (step === "void" && own.has(id)) out.unpaid += 1;
     if (step === "open" && code === null && due !== null && due > now) out.due = Math.min(out.due, due);
   }
   return { ...out, account: book.account(now) };
@@ -204,7 +204,7 @@ function itemStatus(
   isDone: boolean,
 ) {
   const known = book.get(key);
-  const subs = submissionsOf(known).filter(({ step, code }) => step !== "void" || code !== null);
+  const subs = known.subs.filter(({ step, code }) => step !== "void" || code !== null);
   const last = subs.find(isOut) ?? subs.at(-1);
   const answered = known.day === "" ? "new" : isDone ? "done" : "answered";
   const isTold = last === undefined || last.step === "void" || isFinished(last);
@@ -241,11 +241,11 @@ export async function describeReceipts(
 export function describeJobState(spec: JobStreamSpec, state: unknown): readonly string[] {
   const saved = parseJobState(spec, state);
   if (saved === null) return ["nothing is submitted yet"];
-  const { items, answered, delivered, cursor } = saved;
-  const unfinished = items.flatMap(([, item]) => submissionsOf(item).filter((one) => !isFinished(one)));
+  const { items, delivered, cursor } = saved;
+  const unfinished = items.flatMap(([, item]) => item.subs?.filter((one) => !isFinished(one)) ?? []);
   const steps = countsOf(unfinished.map(({ step }) => step));
-  const packed = [...answered, ...delivered].reduce((sum, [, digests]) => sum + digests.length / 16, 0);
-  const finished = packed + items.filter(([, { day }]) => day !== "").length;
+  const answered = items.filter(([, { day }]) => day !== "");
+  const finished = new Set([...answered, ...delivered].map(([key]) => key)).size;
   const byStep = [...steps].map(([step, count]) => `${count} ${step}`);
   return [
     cursor === null ? "nothing is delivered yet" : `delivered up to ${cursor}`,

@@ -1,11 +1,11 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
-import { isDay } from "../base/time.ts";
+import { type Day, isDay } from "../base/time.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { StreamState } from "../sync/event.ts";
-import type { SavedJobs } from "./book.ts";
-import { type Changes, type KeyedItem, STEPS } from "./join.ts";
+import type { Changes, SavedJobs } from "./book.ts";
+import { type KeyedItem, STEPS } from "./join.ts";
 
 const VERSION = 4;
 
@@ -26,29 +26,29 @@ const object = (required: object, optional: object = {}) => ({
 });
 
 const SUBMISSION = object(
-  { id: TEXT, at: MOMENT, step: { enum: STEPS }, day: DAY, sync: TEXT },
+  { id: TEXT, at: MOMENT, sync: TEXT, step: { enum: STEPS } },
   {
-    ...{ job: orNull(TEXT), sealed: orNull(TEXT), code: orNull(TEXT), ended: orNull(MOMENT) },
+    ...{ job: orNull(TEXT), sealed: orNull(TEXT), code: orNull(TEXT) },
     ...{ asked: orNull(MOMENT), due: orNull(MOMENT), charged: { ...AMOUNT, default: 0 } },
   },
 );
-const SUBMISSIONS = {
-  ...{ type: "object", propertyNames: { pattern: "\\." }, additionalProperties: SUBMISSION, default: {} },
-};
-const DAY_OR_NONE = { type: "string", format: "day or none", default: "" };
-const ITEM = object({}, { day: DAY_OR_NONE, subs: SUBMISSIONS });
-const ITEMS = listOf(tuple(DIGEST, ITEM));
-const PACKED = listOf(tuple(DAY, { type: "string", format: "digests" }));
-const MONEY = {
+const ITEM = object(
+  {},
+  {
+    day: { type: "string", format: "day or none", default: "" },
+    subs: { ...listOf(SUBMISSION), default: [] },
+  },
+);
+const CHANGES = {
+  items: listOf(tuple(DIGEST, ITEM)),
   spent: listOf(tuple(DAY, TEXT, TEXT, AMOUNT, AMOUNT, AMOUNT)),
   prices: listOf(tuple(MOMENT, AMOUNT)),
 };
-const INPUTS = listOf(object({ from: TEXT, filters: TEXT, through: DAY }));
-
-const CHANGES = object({}, { items: ITEMS, answered: PACKED, ...MONEY });
+const LINE = object({}, CHANGES);
 const STATE = object({
-  ...{ salt: TEXT, generation: { type: ["integer", "null"] }, items: ITEMS },
-  ...{ answered: PACKED, delivered: PACKED, ...MONEY, inputs: INPUTS },
+  ...{ salt: TEXT, generation: { type: ["integer", "null"] }, ...CHANGES },
+  delivered: listOf(tuple(DAY, { type: "string", format: "digests" })),
+  inputs: listOf(object({ from: TEXT, filters: TEXT, through: DAY })),
 });
 
 const FORMATS = {
@@ -71,9 +71,10 @@ function checked<Value>(schema: object, value: unknown): Value {
 /** Lists, because Meltano merges objects: an item that left an object would come back. Every key is always written. */
 export const toJobState = (
   { cursorField }: JobStreamSpec,
-  { cursor, items, ...lists }: SavedJobs,
+  { cursor, items, delivered, ...lists }: SavedJobs,
 ): StreamState => ({
-  ...{ version: VERSION, [cursorField]: cursor, ...lists, items: items.map(toEntry) },
+  ...{ version: VERSION, [cursorField]: cursor, ...lists },
+  ...{ items: items.map(toEntry), delivered: packed(delivered) },
 });
 
 /** Reads the state of a job stream; null: there is none. @throws ConfigError for any other shape: it knows what was paid */
@@ -84,7 +85,8 @@ export function parseJobState({ name, cursorField }: JobStreamSpec, state: unkno
   try {
     checkFormat(version, VERSION, "version");
     if (cursor !== null && typeof cursor !== "string") throw new NotOurs(`its "${cursorField}" is no text`);
-    return { ...checked<SavedJobs>(STATE, structuredClone(fields)), cursor };
+    const { delivered, ...saved } = checked<PackedJobs>(STATE, structuredClone(fields));
+    return { ...saved, delivered: unpacked(delivered), cursor };
   } catch (error) {
     if (!(error instanceof NotOurs)) throw error;
     throw new ConfigError(
@@ -106,23 +108,36 @@ export function checkFormat(number: unknown, current: number, word: string): voi
 }
 
 /** The changes of the book as a line of receipts. Lists that are empty are left out. */
-export const toFields = ({ items = [], ...lists }: Changes): JsonObject =>
+export const toFields = ({ items = [], ...lists }: Partial<Changes>): JsonObject =>
   short({ items: items.map(toEntry), ...lists });
 
 /** Reads changes; a list that is not there is empty. @throws NotOurs */
-export const parseChanges = (fields: JsonObject): Changes => checked<Changes>(CHANGES, fields);
+export const parseChanges = (fields: JsonObject): Partial<Changes> => checked(LINE, fields);
 
-const toEntry = ([key, { day, subs }]: KeyedItem): unknown => [
+const toEntry = ([key, { day, subs = [] }]: KeyedItem): unknown => [
   key,
-  short({ day, subs: Object.fromEntries(Object.entries(subs).map(([id, sub]) => [id, short(sub)])) }),
+  short({ day, subs: subs.map(short) }),
 ];
+
+/** A day, and the digests of items whose newest answer of that day was delivered, joined without a separator. */
+type PackedDay = readonly [day: Day, digests: string];
+
+type PackedJobs = Omit<SavedJobs, "delivered"> & { readonly delivered: readonly PackedDay[] };
+
+function packed(all: SavedJobs["delivered"]): readonly PackedDay[] {
+  const days = new Map<Day, string>();
+  for (const [key, day] of all) days.set(day, (days.get(day) ?? "") + key);
+  return [...days].sort();
+}
+
+const unpacked = (days: readonly PackedDay[]): SavedJobs["delivered"] =>
+  days.flatMap(([day, digests]) => (digests.match(/.{16}/g) ?? []).map((key) => [key, day] as const));
 
 /** Fields that have their default value are left out. */
 const short = (fields: object): JsonObject =>
   Object.fromEntries(
-    Object.entries(fields).filter(
-      ([, value]) =>
-        ![null, undefined, false, 0, ""].includes(value) &&
-        (typeof value !== "object" || Object.keys(value).length > 0),
-    ),
+    Object.entries(fields).filter(([, value]) => value !== 0 && value !== "" && !isEmpty(value)),
   );
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || (Array.isArray(value) && value.length === 0);

@@ -151,7 +151,7 @@ function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): vo
   if (reply.kind === "unknown") {
     failures.unknown(reply.error);
     spent.credits += book.chargeUnusable(key, id, client.now(), reply.cost);
-    book.change(key, id, { ended: client.now() });
+    book.change(key, id, { asked: client.now() });
     return;
   }
   failures.taken();

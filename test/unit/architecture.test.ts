@@ -91,6 +91,7 @@ const FOR_TESTS = new Set(
     "jobs/job-id",
     "jobs/join",
     "jobs/book",
+    "jobs/charges",
     "jobs/receipts",
     "privacy/line-rewriter",
     "service/fast-match",

@@ -1,20 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DAY_MS, dayOf } from "../../../src/base/time.ts";
-import { Book, type SavedJobs } from "../../../src/jobs/book.ts";
+import { DAY_MS, type Day, dayOf } from "../../../src/base/time.ts";
+import { Book, type Changes, type SavedJobs } from "../../../src/jobs/book.ts";
+import { joinCharges, NO_CHARGES, type Price, type Spending } from "../../../src/jobs/charges.ts";
 import {
-  addPrice,
-  type Changes,
   handleOf,
   type Item,
-  isSettled,
+  isOut,
   joinItems,
   newSubmission,
-  type Price,
-  type Spending,
   STEPS,
   type Submission,
-  submissionsOf,
   UNBOUGHT,
 } from "../../../src/jobs/join.ts";
 import { runs } from "../../support/runs.ts";
@@ -28,15 +24,12 @@ const KEYS = [0, 1, 2].map(keyOf);
 const [KEY = ""] = KEYS;
 
 const SAVED: SavedJobs = {
-  ...{ items: [], answered: [], delivered: [], spent: [], prices: [], inputs: [] },
+  ...{ items: [], delivered: [], spent: [], prices: [], inputs: [] },
   ...{ cursor: null, salt: "id", generation: null },
 };
 
-const newBook = (runId = "me", ...streams: readonly string[]): Book =>
-  new Book({
-    ...{ salt: SALT, syncId: "s", runId },
-    streams: streams.map((name) => ({ name, isSelected: true, isRefresh: false, generation: null })),
-  });
+const LOOKUPS = { name: STREAM, isSelected: true, isRefresh: false, generation: null };
+const newBook = (runId = "me"): Book => new Book({ salt: SALT, syncId: "s", runId, streams: [LOOKUPS] });
 
 /** A submission of one of a few moments: of one moment all memories say the same but how far it has come. */
 const subAt = (most: number): fc.Arbitrary<Submission> =>
@@ -45,28 +38,27 @@ const subAt = (most: number): fc.Arbitrary<Submission> =>
     .map(([nth, step, asked, due]) => {
       const at = T0 + (nth * DAY_MS) / 2;
       const job = STEPS.indexOf(step) >= STEPS.indexOf("open") ? `j${nth}` : null;
-      const ended = step === "failed" ? at : null;
       const sealed = step === "answered" && nth % 3 === 0 ? "sealed" : null;
       const id = `r${nth}.0`;
-      return { ...newSubmission(id, at, dayOf(at), `s${nth % 2}`), step, asked, due, job, ended, sealed };
+      return { ...newSubmission(id, at, `s${nth % 2}`), step, asked, due, job, sealed };
     });
 
-const byId = (subs: readonly Submission[]): Item["subs"] =>
-  Object.fromEntries(subs.map((sub) => [sub.id, sub]));
-
 const itemOf = (most: number): fc.Arbitrary<Item> =>
-  fc.tuple(fc.option(fc.nat(3)), fc.array(subAt(most), { maxLength: 4 })).map(([day, subs]) => {
-    const last = day === null ? "" : dayOf(T0 + day * DAY_MS);
-    return joinItems(UNBOUGHT, { day: last, subs: byId(subs) });
-  });
+  fc
+    .tuple(
+      fc.option(fc.nat(3)),
+      fc.uniqueArray(subAt(most), { maxLength: 4, selector: ({ id }) => id }),
+      fc.dictionary(fc.constantFrom("a", "b"), fc.constantFrom<Day | "">("", DAY, dayOf(T0 + DAY_MS))),
+      fc.boolean(),
+    )
+    .map(([day, subs, delivered, isNamed]) => {
+      const last = day === null ? "" : dayOf(T0 + day * DAY_MS);
+      return joinItems(UNBOUGHT, { day: last, subs, delivered, isNamed });
+    });
 const ITEM = itemOf(5);
 
 const CHANGES: fc.Arbitrary<Changes> = fc.record({
   items: fc.dictionary(fc.nat(2).map(keyOf), itemOf(3), { maxKeys: 3 }).map(Object.entries<Item>),
-  answered: fc.array(
-    fc.tuple(fc.nat(3), fc.nat(2)).map(([day, key]) => [dayOf(T0 + day * DAY_MS), keyOf(key)] as const),
-    { maxLength: 2 },
-  ),
   spent: fc.array(
     fc
       .tuple(fc.nat(1), fc.nat(1), fc.nat(3), fc.nat(3), fc.nat(9))
@@ -82,10 +74,10 @@ const bookOf = (...all: readonly Changes[]): Book => {
   return book;
 };
 
-/** Everything that a book knows. */
+/** All purchases and charges that a book knows. */
 const known = (book: Book): unknown => [
-  ...KEYS.map((key) => book.get(key)),
-  ...[...book.toReceipts()].map(({ spent, prices }) => [new Set(spent), prices]).slice(0, 1),
+  ...KEYS.map((key) => [book.get(key).day, book.get(key).subs]),
+  { ...book.toReceipts(), items: [] },
 ];
 
 const LAWS = { numRuns: runs(300, 100_000) };
@@ -104,34 +96,54 @@ describe("joinItems()", () => {
   });
 
   it("clears what an answer of its day or later covers, and keeps the job for a stream that lacks it", () => {
-    const open = { ...newSubmission("r.0", T0, DAY, "s"), step: "open", job: "j" } as const;
-    const item = { ...UNBOUGHT, subs: { "r.0": open } };
+    const open = { ...newSubmission("r.0", T0, "s"), step: "open", job: "j" } as const;
+    const item = { ...UNBOUGHT, subs: [open] };
     const answered = (day: number): Item => joinItems(item, { ...UNBOUGHT, day: dayOf(T0 + day * DAY_MS) });
     expect(answered(-1).subs).toEqual(item.subs);
-    expect(answered(0).subs).toEqual({ "r.0": { ...open, step: "covered" } });
-    expect(answered(1).subs).toEqual({});
+    expect(answered(0).subs).toEqual([{ ...open, step: "covered" }]);
+    expect(answered(1).subs).toEqual([]);
   });
 });
 
 describe("handleOf()", () => {
   it("is the answered submission before one that may have the answer too, and the newest of these", () => {
     const of = (nth: number, step: "covered" | "answered"): Submission => ({
-      ...{ ...newSubmission(`r.${nth}`, T0 + nth, DAY, "s"), step, job: "j" },
+      ...{ ...newSubmission(`r.${nth}`, T0 + nth, "s"), step, job: "j" },
     });
-    const item = (...subs: readonly Submission[]): Item => ({ day: DAY, subs: byId(subs) });
+    const item = (...subs: readonly Submission[]): Item => ({ ...UNBOUGHT, day: DAY, subs });
     expect(handleOf(item(of(0, "covered"), of(1, "answered"), of(2, "covered")))?.id).toBe("r.1");
     expect(handleOf(item(of(0, "covered"), of(1, "covered")))?.id).toBe("r.1");
     expect(handleOf(item())).toBeUndefined();
   });
 });
 
-describe("addPrice()", () => {
-  it("keeps the last fifty that cost something, and the last that did not, each once", () => {
+describe("joinCharges()", () => {
+  it("is commutative, associative and idempotent", () => {
+    fc.assert(
+      fc.property(CHANGES, CHANGES, CHANGES, (...all) => {
+        const [a, b, c] = all.map((one) => joinCharges(NO_CHARGES, one)) as [Changes, Changes, Changes];
+        expect(joinCharges(a, a)).toEqual(a);
+        expect(joinCharges(a, b)).toEqual(joinCharges(b, a));
+        expect(joinCharges(joinCharges(a, b), c)).toEqual(joinCharges(a, joinCharges(b, c)));
+      }),
+      LAWS,
+    );
+  });
+
+  it("keeps the last fifty prices that cost something, and the last that did not, each once", () => {
     const prices = Array.from({ length: 100 }, (_, nth): Price => [T0 + nth, nth % 3]);
     const shuffled = prices.toSorted(([a, one], [b, other]) => one - other || a - b);
-    const kept = [...shuffled, ...shuffled].reduce<readonly Price[]>(addPrice, []);
+    const kept = [...shuffled, ...shuffled].reduce(
+      (known, price) => joinCharges(known, { spent: [], prices: [price] }),
+      NO_CHARGES,
+    );
     const paid = prices.filter(([, credits]) => credits > 0).slice(-50);
-    expect(kept).toEqual([...paid, [T0 + 99, 0]].sort(([a = 0], [b = 0]) => a - b));
+    expect(kept.prices).toEqual([...paid, [T0 + 99, 0]].sort(([a = 0], [b = 0]) => a - b));
+  });
+
+  it("forgets the counters of two months ago", () => {
+    const days = [0, 1, 2, 62].map((nth): Spending => [dayOf(T0 + nth * DAY_MS), "s", "r", 1, 0, 0]);
+    expect(joinCharges(NO_CHARGES, { spent: days, prices: [] }).spent).toEqual(days.slice(1));
   });
 });
 
@@ -144,12 +156,12 @@ describe("Book", () => {
       fc.property(CHANGES, CHANGES, CHANGES, (a, b, c) => {
         const all = known(bookOf(a, b, c));
         expect(known(bookOf(c, a, b, a))).toEqual(all);
-        expect(known(bookOf(...bookOf(a, b).toReceipts(), c))).toEqual(all);
+        expect(known(bookOf(bookOf(a, b).toReceipts(), c))).toEqual(all);
         const rest = bookOf(b, c);
         const missing = bookOf(a);
         missing.takeChanges();
         missing.add(b);
-        expect(known(bookOf(a, missing.takeChanges(), ...rest.toReceipts()))).toEqual(all);
+        expect(known(bookOf(a, missing.takeChanges(), rest.toReceipts()))).toEqual(all);
         expect(Object.values(missing.takeChanges()).flat()).toEqual([]);
       }),
       BOOKS,
@@ -202,23 +214,13 @@ describe("Book", () => {
     expect(today(book)).toEqual({ submitted: 1, credits: 7, open: 0 });
   });
 
-  it("never charges a day before one that was charged, and forgets the counters of two months ago", () => {
-    const book = newBook("me", STREAM);
-    book.intend(keyOf(0), T0);
-    book.intend(keyOf(1), T0 + 63 * DAY_MS);
-    book.intend(keyOf(2), T0 + 60 * DAY_MS);
-    const last = T0 + 63 * DAY_MS;
-    expect(today(book, last).submitted).toBe(2);
-    expect(book.toState(STREAM, last).spent?.map(([day]) => day)).toEqual([dayOf(last)]);
-  });
-
   it("lets one item go when the newest three answers were lost, then one a day; a kill loses no answer", () => {
     const probes = (book: Book, now: number): number => book.account(now).probes;
     const [book, killed] = [newBook(), newBook()];
     const after: number[] = [];
     for (let nth = 0; nth < 4; nth++) {
       const { id } = book.intend(keyOf(nth), T0 + nth);
-      book.change(keyOf(nth), id, { ended: T0 + nth });
+      book.change(keyOf(nth), id, { asked: T0 + nth });
       after.push(probes(book, T0 + nth));
       killed.intend(keyOf(nth), T0 + nth);
     }
@@ -232,17 +234,16 @@ describe("Book", () => {
   });
 
   it("keeps the jobs of five thousand answers that are not delivered, and the days of the others", () => {
-    const book = newBook("me", STREAM);
-    const items = Array.from({ length: 5_001 }, (_, nth): [string, Item] => {
-      const one = { ...newSubmission(`r.${nth}`, T0, DAY, "s"), step: "answered", job: `j${nth}` } as const;
-      return [keyOf(nth), { day: DAY, subs: { [one.id]: one } }];
+    const book = newBook();
+    const items = Array.from({ length: 5_001 }, (_, nth): [string, Partial<Item>] => {
+      const one = { ...newSubmission(`r.${nth}`, T0, "s"), step: "answered", job: `j${nth}` } as const;
+      return [keyOf(nth), { day: DAY, subs: [one] }];
     });
-    book.addState(STREAM, { ...SAVED, items });
-    const before = book.toState(STREAM, T0);
-    expect([before.items?.length, before.answered]).toEqual([5_000, [[DAY, keyOf(5_000)]]]);
+    book.addState(LOOKUPS, { ...SAVED, items });
+    const before = book.toState(STREAM);
+    expect(before).toMatchObject({ items: [...items.slice(0, -1), [keyOf(5_000), { day: DAY, subs: [] }]] });
     book.deliver(STREAM, keyOf(0));
-    const after = book.toState(STREAM, T0);
-    expect([after.items?.length, after.delivered, after.answered]).toEqual([5_000, [[DAY, keyOf(0)]], []]);
+    expect(book.toState(STREAM)).toMatchObject({ items: items.slice(1), delivered: [[keyOf(0), DAY]] });
   });
 
   it("keeps few submissions that were not taken, and each that was lost", () => {
@@ -251,11 +252,8 @@ describe("Book", () => {
       const { id } = book.intend(KEY, T0);
       if (nth > 0) book.notTaken(KEY, id, "void", null);
     }
-    expect(submissionsOf(book.get(KEY)).map(({ step }) => step)).toEqual([
-      "unknown",
-      ...Array(4).fill("void"),
-    ]);
-    expect(isSettled(book.get(KEY))).toBe(false);
+    expect(book.get(KEY).subs.map(({ step }) => step)).toEqual(["unknown", ...Array(4).fill("void")]);
+    expect(book.get(KEY).subs.some(isOut)).toBe(true);
   });
 });
 
@@ -271,13 +269,12 @@ type Case = {
 
 const sub = (fields: Partial<Submission>, days = 0): Item => {
   const at = T0 - days * DAY_MS;
-  const one = { ...newSubmission("r.0", at, dayOf(at), "old"), ended: at, ...fields };
-  return { ...UNBOUGHT, subs: { "r.0": one } };
+  return { ...UNBOUGHT, subs: [{ ...newSubmission("r.0", at, "old"), asked: at, ...fields }] };
 };
 const lost = (times: number): Item => {
   const at = T0 - DAY_MS;
-  const one = { ...newSubmission("r.0", at, dayOf(at), "old"), ended: at };
-  return { ...UNBOUGHT, subs: byId(Array.from({ length: times }, (_, nth) => ({ ...one, id: `r.${nth}` }))) };
+  const one = { ...newSubmission("r.0", at, "old"), asked: at };
+  return { ...UNBOUGHT, subs: Array.from({ length: times }, (_, nth) => ({ ...one, id: `r.${nth}` })) };
 };
 const answeredDaysAgo = (days: number): Item => ({ ...UNBOUGHT, day: dayOf(T0 - days * DAY_MS) });
 
@@ -313,8 +310,8 @@ describe("mayBuy()", () => {
       items: [
         [KEY, knows],
         ...Array.from({ length: open }, (_, nth): [string, Item] => {
-          const one = { ...newSubmission(`o.${nth}`, T0, DAY, "s"), step: "open", job: "j" } as const;
-          return [keyOf(nth + 10), { ...UNBOUGHT, subs: { [one.id]: one } }];
+          const one = { ...newSubmission(`o.${nth}`, T0, "s"), step: "open", job: "j" } as const;
+          return [keyOf(nth + 10), { ...UNBOUGHT, subs: [one] }];
         }),
       ],
       spent: [[DAY, "s", "r", open, 0, credits]],

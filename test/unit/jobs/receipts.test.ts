@@ -45,12 +45,11 @@ type Opened = { readonly receipts: Receipts; readonly book: Book };
 
 /** Receipts, and a book that knows what they say. */
 async function open(): Promise<Opened> {
-  const receipts = await Receipts.open(path, SALTS, RUNTIME, () => {});
+  const receipts = await Receipts.open(path, SALTS, RUNTIME);
   const book = new Book({ salt: SALT, syncId: "a", runId: "a", streams: [] });
   for await (const [, changes] of receipts.read()) book.add(changes);
   book.takeChanges();
-  const known = [...book.toReceipts()].map((changes) => [LOOK_UP, changes] as const);
-  await receipts.begin(known, []).catch(async (error: unknown) => {
+  await receipts.begin([[LOOK_UP, book.toReceipts()]], []).catch(async (error: unknown) => {
     await receipts.close();
     throw error;
   });
@@ -182,7 +181,7 @@ describe("Receipts", () => {
       await run((opened) => buy(opened, KEY, AT, 3));
       const at = join(folder, "mounted.jsonl");
       mountAlone(path, at);
-      const receipts = await Receipts.open(at, SALTS, RUNTIME, () => {});
+      const receipts = await Receipts.open(at, SALTS, RUNTIME);
       for await (const _line of receipts.read());
       await run((opened) => buy(opened, OTHER, AT));
       const text = await readFile(path, "utf8");

@@ -1,0 +1,139 @@
+import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
+import type { Account, Charged } from "./caps.ts";
+import { isInFlight, probesLeft } from "./due.ts";
+import { compare, isOut, type Submission } from "./join.ts";
+
+/** Counters of one day, sync and run, which only grow: submissions, those that were not taken after all, credits. */
+export type Spending = readonly [
+  ...[day: Day, sync: string, runId: string],
+  ...[submitted: number, back: number, credits: number],
+];
+
+/** When an answer came, and its credits. */
+export type Price = readonly [at: number, credits: number];
+
+/** The counters of a setting, and its last prices, oldest first. */
+export type Charges = { readonly spent: readonly Spending[]; readonly prices: readonly Price[] };
+
+export const NO_CHARGES: Charges = { spent: [], prices: [] };
+
+/** Days for which counters are kept: two months. */
+const DAYS_KEPT = 62;
+
+/** How many answers teach what the next one may cost. */
+const PRICES_KEPT = 50;
+
+/** A lost answer counts with these credits where no price is known. */
+const UNKNOWN_PRICE = 10;
+
+/** Everything that either knows, but for old counters and prices: commutative, associative, idempotent. */
+export function joinCharges(a: Charges, b: Charges): Charges {
+  const spent = new Map<string, Spending>();
+  for (const counter of [...a.spent, ...b.spent]) {
+    const known = spent.get(keyOf(counter)) ?? counter;
+    spent.set(keyOf(counter), counter.map((part, nth) => larger(part, known[nth])) as unknown as Spending);
+  }
+  const all = [...spent.values()].sort(compare);
+  const first = addDays(all.at(-1)?.[0] ?? BEGINNING, 1 - DAYS_KEPT);
+  return {
+    spent: all.filter(([day]) => day >= first),
+    prices: lastPrices([...a.prices, ...b.prices].sort(compare)),
+  };
+}
+
+const larger = <Part extends number | string>(one: Part, other: Part | undefined): Part =>
+  other !== undefined && other > one ? other : one;
+
+/** Only a sync, which platforms name, may contain the separator. */
+const keyOf = ([day, sync, runId]: Spending): string => `${day}|${runId}|${sync}`;
+
+/** The newest answer without a cost stays too: it tells when one came. */
+function lastPrices(sorted: readonly Price[]): readonly Price[] {
+  const all = sorted.filter((price, nth) => compare(price, sorted[nth - 1] ?? []) !== 0);
+  const free = all.findLast(([, credits]) => credits === 0);
+  const paid = new Set(all.filter(([, credits]) => credits > 0).slice(-PRICES_KEPT));
+  return all.filter((price) => price === free || paid.has(price));
+}
+
+/** Adds to the counters of a run, for one of anybody's submissions. */
+export function charge(
+  { spent }: Charges,
+  runId: string,
+  { at, sync }: Submission,
+  [submitted, back, credits]: readonly [submitted: number, back: number, credits: number],
+): Spending {
+  const none: Spending = [dayOf(at), sync, runId, 0, 0, 0];
+  const known = spent.find((one) => keyOf(one) === keyOf(none)) ?? none;
+  return [dayOf(at), sync, runId, known[3] + submitted, known[4] + back, known[5] + credits];
+}
+
+const paidOf = ({ prices }: Charges): readonly Price[] => prices.filter(([, credits]) => credits > 0);
+
+/** The highest of the last prices; undefined: no answer has cost anything so far. */
+function priceOf(charges: Charges): number | undefined {
+  const credits = paidOf(charges).map(([, one]) => one);
+  return credits.length === 0 ? undefined : Math.max(...credits);
+}
+
+/** The credits that an answer which is lost counts with. */
+export const priceOfLost = (charges: Charges): number => priceOf(charges) ?? UNKNOWN_PRICE;
+
+/** When the highest of the last prices was known first; 0 if no price before it was lower. */
+function risenAt(charges: Charges): number {
+  const paid = paidOf(charges);
+  const rise = paid.findIndex(([, credits]) => credits === priceOf(charges));
+  return rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
+}
+
+/** Whether it is not known yet what a submission costs. */
+export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
+
+/** @param unanswered all submissions without an answer */
+export function accountOf(
+  charges: Charges,
+  unanswered: readonly Submission[],
+  syncId: string,
+  now: number,
+): Account {
+  const today = dayOf(now);
+  const charged = (isIt: (day: Day, sync: string) => boolean): Charged =>
+    chargedIn(charges, unanswered, today, isIt);
+  const risen = risenAt(charges);
+  return {
+    sync: charged((_day, sync) => sync === syncId),
+    day: charged((day) => day === today),
+    month: charged((day) => day.slice(0, 7) === today.slice(0, 7)),
+    price: priceOf(charges),
+    isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risen && now - sub.at < HOUR_MS),
+    probes: probesLeft(unanswered, charges.prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, today),
+  };
+}
+
+/** Day, submissions and credits. */
+export const spentByDay = (charges: Charges): readonly (readonly [Day, number, number])[] =>
+  [...new Set(charges.spent.map(([day]) => day))].map((day) => {
+    const { submitted, credits } = chargedIn(charges, [], day, (one) => one === day);
+    return [day, submitted, credits] as const;
+  });
+
+function chargedIn(
+  charges: Charges,
+  unanswered: readonly Submission[],
+  today: Day,
+  isIt: (day: Day, sync: string) => boolean,
+): Charged {
+  const sum = { submitted: 0, credits: 0, open: 0 };
+  for (const [day, sync, , submitted, back, credits] of charges.spent) {
+    if (!isIt(day, sync)) continue;
+    sum.submitted += submitted - back;
+    sum.credits += credits;
+  }
+  for (const sub of unanswered) {
+    if (!isUncharged(sub) || !isIt(dayOf(sub.at), sub.sync)) continue;
+    // An answer that is lost never comes.
+    const isLost = sub.step === "unknown" && (sub.asked !== null || dayOf(sub.at) < today);
+    if (isLost) sum.credits += priceOfLost(charges);
+    else sum.open += 1;
+  }
+  return sum;
+}
