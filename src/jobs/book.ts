@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Day } from "../base/time.ts";
-import { type Account, roomFor } from "./caps.ts";
+import { roomFor } from "./caps.ts";
 import {
+  type Account,
   accountOf,
   type Charges,
   charge,
@@ -197,13 +198,9 @@ export class Book {
   // Events.
 
   /** The one question before an item is bought: its own past and the caps must both allow it. */
-  mayBuy(
-    key: string,
-    { resubmitRules, caps }: Pick<JobType, "resubmitRules" | "caps">,
-    now: number,
-  ): boolean {
-    const reason = reasonToBuy(this.get(key), resubmitRules, now);
-    return reason !== undefined && roomFor(caps, this.account(now)) >= 1;
+  mayBuy(key: string, type: Pick<JobType, "resubmitRules" | "caps">, now: number): boolean {
+    const reason = reasonToBuy(this.get(key), type.resubmitRules, now);
+    return reason !== undefined && roomFor(type.caps, this.account(now)) >= 1;
   }
 
   /** A submission is about to leave. Its moment is later than any that is known of the item. */
@@ -340,10 +337,7 @@ export class Book {
   }
 
   #stream(name: string): Pick<SavedJobs, "cursor" | "generation"> {
-    const known = this.#streams.get(name);
-    if (known === undefined)
-      throw new Error(`Cannot find the stream "${name}": the book was opened without it`);
-    return known;
+    return this.#streams.get(name) ?? { cursor: null, generation: null };
   }
 
   #isLacking(key: string): boolean {

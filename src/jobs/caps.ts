@@ -1,25 +1,10 @@
 import { plural } from "../base/text.ts";
+import type { Account, Charged } from "./charges.ts";
 
 /** The most that may be submitted and spent. Infinity: no cap. Only look-ups cost credits. */
 export type Caps = {
   readonly submissions: { readonly sync: number; readonly day: number };
   readonly credits: { readonly sync: number; readonly day: number; readonly month: number };
-};
-
-/** The charges of one period. `open`: submissions whose cost is not known yet. */
-export type Charged = { readonly submitted: number; readonly credits: number; readonly open: number };
-
-/** All that the book knows of money when an item is to be bought. */
-export type Account = {
-  readonly sync: Charged;
-  readonly day: Charged;
-  readonly month: Charged;
-  /** The highest of the last prices; undefined: no answer has cost anything so far. */
-  readonly price: number | undefined;
-  /** Whether jobs are open that left before the highest price was known: their answers may be as expensive, or more. */
-  readonly isRising: boolean;
-  /** How many items may go because of lost answers. */
-  readonly probes: number;
 };
 
 /**
@@ -39,11 +24,11 @@ export function roomFor({ submissions, credits }: Caps, account: Account): numbe
   return isRising ? 0 : Math.max(0, Math.min(probes, ...rooms));
 }
 
-function creditRoom(cap: number, { credits, open }: Charged, price: number | undefined): number {
+function creditRoom(cap: number, { credits, open }: Charged, price: number): number {
   const left = cap - credits;
   if (left <= 0 || left === Number.POSITIVE_INFINITY) return left;
   const alone = open === 0 ? 1 : 0;
-  return price === undefined ? alone : Math.max(alone, Math.floor(left / price) - open);
+  return price === 0 ? alone : Math.max(alone, Math.floor(left / price) - open);
 }
 
 /** The caps that were passed, in words. */

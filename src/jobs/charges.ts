@@ -1,5 +1,4 @@
 import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
-import type { Account, Charged } from "./caps.ts";
 import { isInFlight, probesLeft } from "./due.ts";
 import { compare, isOut, type Submission } from "./join.ts";
 
@@ -67,44 +66,34 @@ export function charge(
   return [dayOf(at), sync, runId, known[3] + submitted, known[4] + back, known[5] + credits];
 }
 
-const paidOf = ({ prices }: Charges): readonly Price[] => prices.filter(([, credits]) => credits > 0);
-
-/** The highest of the last prices; undefined: no answer has cost anything so far. */
-function priceOf(charges: Charges): number | undefined {
-  const credits = paidOf(charges).map(([, one]) => one);
-  return credits.length === 0 ? undefined : Math.max(...credits);
-}
+/** The highest of the last prices; 0: no answer has cost anything so far. */
+const priceOf = ({ prices }: Charges): number => Math.max(0, ...prices.map(([, credits]) => credits));
 
 /** The credits that an answer which is lost counts with. */
-export const priceOfLost = (charges: Charges): number => priceOf(charges) ?? UNKNOWN_PRICE;
-
-/** When the highest of the last prices was known first; 0 if no price before it was lower. */
-function risenAt(charges: Charges): number {
-  const paid = paidOf(charges);
-  const rise = paid.findIndex(([, credits]) => credits === priceOf(charges));
-  return rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
-}
+export const priceOfLost = (charges: Charges): number => priceOf(charges) || UNKNOWN_PRICE;
 
 /** Whether it is not known yet what a submission costs. */
 export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
 
-/** @param unanswered all submissions without an answer */
-export function accountOf(
-  charges: Charges,
-  unanswered: readonly Submission[],
-  syncId: string,
-  now: number,
-): Account {
+export type Account = ReturnType<typeof accountOf>;
+
+/** All that is known of money when an item is to be bought. @param unanswered all submissions without an answer */
+export function accountOf(charges: Charges, unanswered: readonly Submission[], syncId: string, now: number) {
   const today = dayOf(now);
-  const charged = (isIt: (day: Day, sync: string) => boolean): Charged =>
-    chargedIn(charges, unanswered, today, isIt);
-  const risen = risenAt(charges);
+  const charged = (isIt: Period): Charged => chargedIn(charges, unanswered, today, isIt);
+  const price = priceOf(charges);
+  const paid = charges.prices.filter(([, credits]) => credits > 0);
+  const rise = paid.findIndex(([, credits]) => credits === price);
+  const risenAt = rise > 0 ? (paid[rise]?.[0] ?? 0) : 0;
   return {
     sync: charged((_day, sync) => sync === syncId),
     day: charged((day) => day === today),
     month: charged((day) => day.slice(0, 7) === today.slice(0, 7)),
-    price: priceOf(charges),
-    isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risen && now - sub.at < HOUR_MS),
+    /** 0: no answer has cost anything so far. */
+    price,
+    /** Whether jobs are open that left before the price rose: their answers may be as expensive, or more. */
+    isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risenAt && now - sub.at < HOUR_MS),
+    /** How many items may go because of lost answers. */
     probes: probesLeft(unanswered, charges.prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, today),
   };
 }
@@ -116,12 +105,12 @@ export const spentByDay = (charges: Charges): readonly (readonly [Day, number, n
     return [day, submitted, credits] as const;
   });
 
-function chargedIn(
-  charges: Charges,
-  unanswered: readonly Submission[],
-  today: Day,
-  isIt: (day: Day, sync: string) => boolean,
-): Charged {
+type Period = (day: Day, sync: string) => boolean;
+
+/** The charges of one period. `open`: submissions whose cost is not known yet. */
+export type Charged = { readonly submitted: number; readonly credits: number; readonly open: number };
+
+function chargedIn(charges: Charges, unanswered: readonly Submission[], today: Day, isIt: Period): Charged {
   const sum = { submitted: 0, credits: 0, open: 0 };
   for (const [day, sync, , submitted, back, credits] of charges.spent) {
     if (!isIt(day, sync)) continue;

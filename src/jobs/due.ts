@@ -11,7 +11,6 @@ const UNKNOWN_TIMES = 3;
 const PAUSES = [
   [DAY_MS, HOUR_MS],
   [7 * DAY_MS, DAY_MS],
-  [90 * DAY_MS, 7 * DAY_MS],
 ] as const;
 
 /** When an item is submitted again. */
@@ -75,7 +74,7 @@ export function dueAt({ at, asked, code, due }: Submission): number {
 
 /** When a job is asked for again after a useless reply. */
 export const laterAt = (at: number, now: number): number =>
-  now + (PAUSES.find(([age]) => now - at < age)?.[1] ?? 30 * DAY_MS);
+  now + (PAUSES.find(([age]) => now - at < age)?.[1] ?? 7 * DAY_MS);
 
 /** How the results of a kind of job are polled in one run, in ms. */
 export type Polling = { readonly first: number; readonly longest: number; readonly total: number };

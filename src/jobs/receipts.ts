@@ -1,6 +1,6 @@
-import { type FileHandle, mkdir, open, readFile, readlink, realpath, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, realpath, stat } from "node:fs/promises";
 import { platform } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ConfigError, TransientError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf, tryParseJson } from "../base/json.ts";
 import { JOB_SETTINGS, type JobSetting } from "../catalog/streams.ts";
@@ -202,14 +202,9 @@ const textOf = (lines: Iterable<Line>): string =>
     .map((fields) => `${JSON.stringify(fields)}\n`)
     .join("");
 
-/** The file that a path leads to, through links, whether it is there or not. */
+/** The file that a path leads to through links, or the path of a file to come. */
 const resolved = (path: string): Promise<string> =>
-  realpath(path).catch(async (error: unknown) => {
-    if (codeOf(error) !== "ENOENT") throw error;
-    const folder = await realpath(dirname(path));
-    const target = await readlink(path).catch(() => undefined);
-    return target === undefined ? join(folder, basename(path)) : await resolved(resolve(folder, target));
-  });
+  realpath(path).catch(async () => join(await realpath(dirname(path)), basename(path)));
 
 /** Whether there is a file. @throws ConfigError for one that is not regular, has another name, or that anyone may write */
 async function isThere(path: string): Promise<boolean> {

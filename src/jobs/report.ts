@@ -6,7 +6,8 @@ import type { Environment } from "../config/environment.ts";
 import { systemClock } from "../service/clock.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Book } from "./book.ts";
-import { type Account, passedCaps, roomFor } from "./caps.ts";
+import { passedCaps, roomFor } from "./caps.ts";
+import type { Account } from "./charges.ts";
 import { isDoubted, nextAt } from "./due.ts";
 import { receiptsPathOf } from "./identity.ts";
 import { type Candidate, Inputs, MAX_PLACES } from "./inputs.ts";
@@ -176,7 +177,7 @@ async function forecastOf(setting: JobSetting, config: Config, memory: Memory) {
   // The run learns a price from its first answer; until then one credit is the least.
   const room = Math.min(
     memory.maxSubmissions(setting),
-    roomFor(type.caps, { ...account, price: account.price ?? 1 }),
+    roomFor(type.caps, { ...account, price: account.price || 1 }),
   );
   const wouldSubmit = Math.min(inputs.waiting, room);
   const mayCost = wouldSubmit > 0 || (type.froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
