@@ -107,9 +107,9 @@ export class Book {
     );
   }
 
-  /** How many items are known. */
+  /** How many items have purchases. */
   get size(): number {
-    return this.#items.size;
+    return [...this.#items.values()].filter(isBought).length;
   }
 
   get(key: string): Item {
@@ -117,7 +117,7 @@ export class Book {
   }
 
   has(key: string): boolean {
-    return this.#items.has(key);
+    return isBought(this.get(key));
   }
 
   keyOf(item: string): string {

@@ -65,12 +65,10 @@ export class Memory {
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options);
     try {
-      await memory.#openReceipts();
+      await memory.#useReceipts(() => memory.#readReceipts());
       memory.#readStates();
       if (options.lock !== undefined) await memory.#refuseOtherKey();
-      const missing = [...memory.#books].map(([setting, book]) => [setting, book.takeChanges()] as const);
-      const known = [...memory.#books].map(([setting, book]) => [setting, book.toReceipts()] as const);
-      await memory.#receipts?.begin(known, missing);
+      await memory.#useReceipts(() => memory.#beginReceipts());
       return memory;
     } catch (error) {
       await memory.close();
@@ -113,29 +111,41 @@ export class Memory {
 
   async close(): Promise<void> {
     await this.#receipts?.close();
+    this.#receipts = undefined;
   }
 
   /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
-  async #openReceipts(): Promise<void> {
-    const { lock } = this.#options;
-    if (this.#place === null) return;
-    const { path, isNamed } = this.#place;
-    const salts = new Map([...this.#books].map(([setting, { salt }]) => [setting, salt]));
+  async #useReceipts(work: () => Promise<void>): Promise<void> {
     try {
-      const receipts = await Receipts.open(path, salts, lock);
-      if (lock !== undefined) this.#receipts = receipts;
-      // Lines before damage count.
-      for await (const [setting, changes] of receipts.read()) this.#books.get(setting)?.add(changes);
+      await work();
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      if (isNamed || (await mayExist(path))) await this.#block(error);
+      if (!(error instanceof ConfigError) || this.#place === null) throw error;
+      if (this.#place.isNamed || (await mayExist(this.#place.path))) this.blocked ??= error;
       else {
-        lock?.notify?.(`Receipts are done without. ${error.message}`);
+        this.#options.lock?.notify?.(`Receipts are done without. ${error.message}`);
         this.#isForgetful = true;
       }
+      await this.close();
     }
-    // The receipts know them.
-    for (const book of this.#books.values()) book.takeChanges();
+  }
+
+  /** Lines before damage count. */
+  async #readReceipts(): Promise<void> {
+    if (this.#place === null) return;
+    const { lock } = this.#options;
+    const salts = new Map([...this.#books].map(([setting, { salt }]) => [setting, salt]));
+    const receipts = await Receipts.open(this.#place.path, salts, lock);
+    if (lock !== undefined) this.#receipts = receipts;
+    for await (const [setting, changes] of receipts.read()) {
+      this.#books.get(setting)?.add(changes);
+      this.#books.get(setting)?.takeChanges();
+    }
+  }
+
+  async #beginReceipts(): Promise<void> {
+    const missing = [...this.#books].map(([setting, book]) => [setting, book.takeChanges()] as const);
+    const known = [...this.#books].map(([setting, book]) => [setting, book.toReceipts()] as const);
+    await this.#receipts?.begin(known, missing);
   }
 
   #readStates(): void {
@@ -167,14 +177,9 @@ export class Memory {
       const other = { config: { ...config, receiptsFile }, environment, streams, states: new Map() };
       const memory = await Memory.open(other);
       if (unknown.some(({ setting }) => memory.of(setting).size > 0))
-        await this.#block(otherKey(receiptsFile, this.#place.path));
+        this.blocked ??= otherKey(receiptsFile, this.#place.path);
     }
-  }
-
-  async #block(error: ConfigError): Promise<void> {
-    this.blocked ??= error;
-    await this.close();
-    this.#receipts = undefined;
+    if (this.blocked !== undefined) await this.close();
   }
 }
 

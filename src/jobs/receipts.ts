@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, readFile, realpath, stat } from "node:fs/promises";
+import { constants, type FileHandle, mkdir, open, readFile, realpath, stat } from "node:fs/promises";
 import { platform } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ConfigError, TransientError } from "../base/errors.ts";
@@ -13,6 +13,8 @@ import { checkFormat, NotOurs, parseChanges, toFields } from "./state.ts";
 
 const FORMAT = 3;
 const LINE_BREAK = 10;
+/** Appends to a file that is there. */
+const APPEND = constants.O_RDWR | constants.O_APPEND;
 /** Bytes at the end of the file that a check compares. */
 const TAIL = 4_096;
 
@@ -45,8 +47,8 @@ export class Receipts {
   }
 
   /**
-   * Takes the receipts for this run alone, and begins them if there are none. Without a runtime they are only to be read.
-   * @throws TransientError while another run has them, ConfigError for a file that cannot be read or written
+   * Takes the receipts for this run alone. Without a runtime they are only to be read.
+   * @throws TransientError while another run has them, ConfigError for a folder that cannot be used
    */
   static async open(given: string, salts: Salts, runtime?: LockRuntime): Promise<Receipts> {
     if (runtime === undefined) return new Receipts(given, salts);
@@ -54,19 +56,10 @@ export class Receipts {
       await mkdir(dirname(given), { recursive: true, mode: 0o700 });
       return await resolved(given);
     });
-    const receipts = new Receipts(path, salts, await Lock.acquire(path, runtime));
-    try {
-      await attempt(path, async () => {
-        if (!(await isThere(path))) await replaceFile(path, headerOf(salts));
-      });
-      return receipts;
-    } catch (error) {
-      await receipts.close();
-      throw error;
-    }
+    return new Receipts(path, salts, await Lock.acquire(path, runtime));
   }
 
-  /** The changes, up to the last line break. @throws ConfigError for damage, behind what comes before it */
+  /** The changes, up to the last line break; none without a file. @throws ConfigError for damage, behind what comes before it */
   async *read(): AsyncGenerator<Line> {
     const path = this.#path;
     const bytes = await attempt(path, async () => ((await isThere(path)) ? await readFile(path) : undefined));
@@ -88,7 +81,8 @@ export class Receipts {
   }
 
   /**
-   * Replaces the file by all that is known. A file that cannot be replaced, because it is mounted alone, gets the rest.
+   * Writes all that is known to a new file, by a rename. A file that cannot be replaced, because it is mounted alone, gets
+   * the rest.
    * @param missing what the file does not say
    */
   async begin(known: Iterable<Line>, missing: Iterable<Line>): Promise<void> {
@@ -98,7 +92,7 @@ export class Receipts {
         () => true,
         () => false,
       );
-      this.#file = await open(this.#path, "a+", 0o600);
+      this.#file = await open(this.#path, APPEND);
       if (isReplaced) this.#left(Buffer.from(text));
       else {
         this.#size = await this.#mend(this.#file);
