@@ -145,11 +145,9 @@ export class Receipts {
 
   /** Takes off a last line that a crash tore. Returns the size. @throws TransientError if another run wrote since */
   async #mend(file: FileHandle): Promise<number> {
-    const { size, nlink } = await file.stat();
-    const tail = Buffer.alloc(Math.max(0, size - this.#whole));
-    await file.read(tail, 0, tail.length, this.#whole);
-    if (nlink === 0 || size < this.#whole || tail.includes(LINE_BREAK)) throw shared(this.#path);
-    if (tail.length > 0) await file.truncate(this.#whole);
+    const { size, nlink, end } = await endOf(file, this.#whole);
+    if (nlink === 0 || size < this.#whole || end.includes(LINE_BREAK)) throw shared(this.#path);
+    if (end.length > 0) await file.truncate(this.#whole);
     return this.#whole;
   }
 
@@ -157,10 +155,8 @@ export class Receipts {
   async #isAsLeft(): Promise<boolean> {
     const file = await open(this.#path, "r");
     try {
-      const { size, nlink } = await file.stat();
-      const tail = Buffer.alloc(this.#last.length);
-      await file.read(tail, 0, tail.length, this.#size - tail.length);
-      return size === this.#size && nlink === this.#links && tail.equals(this.#last);
+      const { size, nlink, end } = await endOf(file, this.#size - this.#last.length);
+      return size === this.#size && nlink === this.#links && end.equals(this.#last);
     } finally {
       await file.close();
     }
@@ -195,6 +191,14 @@ const textOf = (lines: Iterable<Line>): string =>
     .filter((fields) => Object.keys(fields).length > 1)
     .map((fields) => `${JSON.stringify(fields)}\n`)
     .join("");
+
+/** The size and names of a file, and its bytes from a place on. */
+async function endOf(file: FileHandle, from: number) {
+  const { size, nlink } = await file.stat();
+  const end = Buffer.alloc(Math.max(0, size - from));
+  await file.read(end, 0, end.length, from);
+  return { size, nlink, end };
+}
 
 /** The file that a path leads to through links, or the path of a file to come. */
 const resolved = (path: string): Promise<string> =>

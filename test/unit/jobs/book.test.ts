@@ -168,6 +168,38 @@ describe("Book", () => {
     );
   });
 
+  it("is known from its changes, in whatever order they are read, whatever happens and however clocks jump", () => {
+    const event = fc.record({
+      kind: fc.constantFrom("intend", "taken", "asked", "failed", "void", "refused", "charged", "answered"),
+      key: fc.constantFrom(...KEYS),
+      at: fc.nat(3 * DAY_MS),
+      cost: fc.nat(3),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 25 }), fc.infiniteStream(fc.nat()), (events, order) => {
+        const book = newBook();
+        const changes: Changes[] = [];
+        for (const { kind, key, at, cost } of events) {
+          const now = T0 + at;
+          const { id = "", step } = book.get(key).subs.at(-1) ?? {};
+          if (kind === "intend") book.intend(key, now);
+          else if (kind === "charged") book.chargeUnusable(key, id, now, cost);
+          else if (kind === "answered") book.answered(key, id, now, cost, null);
+          else if (kind === "asked") book.change(key, id, { asked: now, due: now + cost, code: null });
+          else if (step === "unknown" && kind === "taken") book.change(key, id, { step: "open", job: id });
+          else if (step === "unknown" && kind !== "failed" && kind !== "taken")
+            book.notTaken(key, id, kind, null);
+          else if (step === "open") book.change(key, id, { step: "failed", asked: now });
+          changes.push(book.takeChanges());
+        }
+        const shuffled = [...changes, ...changes].map((one) => [order.next().value ?? 0, one] as const);
+        shuffled.sort(([a], [b]) => a - b);
+        expect(known(bookOf(...shuffled.map(([, one]) => one)))).toEqual(known(book));
+      }),
+      BOOKS,
+    );
+  });
+
   it("adds up what two runs charge that began with one memory, and counts nothing twice", () => {
     const [one, other, all] = [newBook("r1"), newBook("r2"), newBook("r3")];
     one.intend(keyOf(0), T0);
