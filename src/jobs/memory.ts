@@ -142,10 +142,10 @@ export class Memory {
     }
   }
 
+  /** Receipts that are appended to get what only states know with the first change. */
   async #beginReceipts(): Promise<void> {
-    const missing = [...this.#books].map(([setting, book]) => [setting, book.takeChanges()] as const);
     const known = [...this.#books].map(([setting, book]) => [setting, book.toReceipts()] as const);
-    await this.#receipts?.begin(known, missing);
+    if (await this.#receipts?.begin(known)) for (const book of this.#books.values()) book.takeChanges();
   }
 
   #readStates(): void {

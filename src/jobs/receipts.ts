@@ -81,12 +81,11 @@ export class Receipts {
   }
 
   /**
-   * Writes all that is known to a new file, by a rename. A file that cannot be replaced, because it is mounted alone, gets
-   * the rest.
-   * @param missing what the file does not say
+   * Writes all that is known to a new file, by a rename. Returns false for a file that cannot be replaced, because it is
+   * mounted alone: changes are appended to what it says.
    */
-  async begin(known: Iterable<Line>, missing: Iterable<Line>): Promise<void> {
-    await attempt(this.#path, async () => {
+  async begin(known: Iterable<Line>): Promise<boolean> {
+    return await attempt(this.#path, async () => {
       const text = `${headerOf(this.#salts)}${textOf(known)}`;
       const isReplaced = await replaceFile(this.#path, text).then(
         () => true,
@@ -94,11 +93,9 @@ export class Receipts {
       );
       this.#file = await open(this.#path, APPEND);
       if (isReplaced) this.#left(Buffer.from(text));
-      else {
-        this.#size = await this.#mend(this.#file);
-        await this.#append(this.#file, textOf(missing));
-      }
+      else this.#size = await this.#mend(this.#file);
       this.#links = (await this.#file.stat()).nlink;
+      return isReplaced;
     });
   }
 

@@ -46,7 +46,7 @@ const CHANGES = {
 };
 const LINE = object({}, CHANGES);
 const STATE = object({
-  ...{ salt: TEXT, generation: { type: ["integer", "null"] }, ...CHANGES },
+  ...{ cursor: orNull(TEXT), salt: TEXT, generation: { type: ["integer", "null"] }, ...CHANGES },
   delivered: listOf(tuple(DAY, { type: "string", format: "digests" })),
   inputs: listOf(object({ from: TEXT, filters: TEXT, through: DAY })),
 });
@@ -84,9 +84,8 @@ export function parseJobState({ name, cursorField }: JobStreamSpec, state: unkno
     return null;
   try {
     checkFormat(version, VERSION, "version");
-    if (cursor !== null && typeof cursor !== "string") throw new NotOurs(`its "${cursorField}" is no text`);
-    const { delivered, ...saved } = checked<PackedJobs>(STATE, structuredClone(fields));
-    return { ...saved, delivered: unpacked(delivered), cursor };
+    const { delivered, ...saved } = checked<PackedJobs>(STATE, structuredClone({ cursor, ...fields }));
+    return { ...saved, delivered: unpacked(delivered) };
   } catch (error) {
     if (!(error instanceof NotOurs)) throw error;
     throw new ConfigError(

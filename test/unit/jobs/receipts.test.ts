@@ -49,7 +49,7 @@ async function open(): Promise<Opened> {
   const book = new Book({ salt: SALT, syncId: "a", runId: "a", streams: [] });
   for await (const [, changes] of receipts.read()) book.add(changes);
   book.takeChanges();
-  await receipts.begin([[LOOK_UP, book.toReceipts()]], []).catch(async (error: unknown) => {
+  await receipts.begin([[LOOK_UP, book.toReceipts()]]).catch(async (error: unknown) => {
     await receipts.close();
     throw error;
   });
@@ -186,7 +186,7 @@ describe("Receipts", () => {
       await run((opened) => buy(opened, OTHER, AT));
       const text = await readFile(path, "utf8");
       await appendFile(at, '{"for":"companyLookup"}\n');
-      await expect(receipts.begin([], [])).rejects.toThrow(/another run writes to the same file/);
+      await expect(receipts.begin([])).rejects.toThrow(/another run writes to the same file/);
       await receipts.close();
       expect(await readFile(path, "utf8")).toBe(text);
     },
