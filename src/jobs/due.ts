@@ -79,14 +79,11 @@ export const laterAt = (at: number, now: number): number =>
 /** How the results of a kind of job are polled in one run, in ms. */
 export type Polling = { readonly first: number; readonly longest: number; readonly total: number };
 
-/** The polls of one job in this run. `next` null: no more in this run. */
-export type Polls = { readonly next: number | null; readonly pause: number; readonly until: number };
+/** The polls of one job in this run. Pauses grow from `since` on. `next` null: no more in this run. */
+export type Polls = { readonly since: number; readonly next: number | null };
 
 /** The service says its time in whole seconds, so the moments that are known of it vary by this (ms). */
 const CLOCK_STEP = 2_000;
-
-/** Each pause is this many times as long as the one before. */
-const GROWTH = 1.5;
 
 /** The polls after one without a result. They begin after a submission, and at a moment that the service names. */
 export function nextPolls(
@@ -95,13 +92,12 @@ export function nextPolls(
   { first, longest, total }: Polling,
   now: number,
 ): Polls {
-  const longer = Math.min(longest, (polls?.pause ?? 0) * GROWTH);
-  const named = due !== null && due > now + longer ? due : undefined;
-  if (polls === undefined || named !== undefined)
-    return { next: named ?? now + first, pause: first, until: (named ?? now) + total };
-  const { pause, until } = polls;
-  if (now >= until - CLOCK_STEP) return { next: null, pause, until };
-  return { next: Math.min(now + longer, until), pause: longer, until };
+  const { since } = polls ?? { since: now };
+  // Each pause is half as long again as the one before.
+  const pause = Math.min(longest, first + (now - since) / 2);
+  if (due !== null && due > now + pause) return { since: due, next: due };
+  const until = since + total;
+  return { since, next: now >= until - CLOCK_STEP ? null : Math.min(now + pause, until) };
 }
 
 /** Submissions that were open before a moment and are still waited for. */
