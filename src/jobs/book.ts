@@ -19,7 +19,6 @@ import type { JobType } from "./job-type.ts";
 import {
   finished,
   handleOf,
-  hasSamePurchases,
   type Item,
   isFinished,
   isOut,
@@ -144,10 +143,14 @@ export class Book {
 
   // Texts.
 
-  /** Joins what a text says. */
-  add({ items = [], ...charges }: Partial<Changes>): void {
+  /** Joins what a text says, or what was charged. */
+  add({ items = [], spent = [], prices = [] }: Partial<Changes>): void {
     for (const [key, item] of items) this.#join(key, item);
-    this.#charge(charges);
+    if (spent.length + prices.length === 0) return;
+    const all = joinCharges(this.#charges, { spent, prices });
+    if (isDeepStrictEqual(all, this.#charges)) return;
+    this.#charges = all;
+    this.#newCharges = joinCharges(this.#newCharges, { spent, prices });
   }
 
   /** Joins the state of a stream. Its deliveries count for its generation only. */
@@ -309,15 +312,7 @@ export class Book {
 
   /** Adds to the counters of this run, and to the prices. */
   #chargeTo(sub: Submission, more: Parameters<typeof charge>[3], ...prices: readonly Price[]): void {
-    this.#charge({ spent: [charge(this.#charges, this.#options.runId, sub, more)], prices });
-  }
-
-  /** The only way in which charges change. */
-  #charge(news: Partial<Charges>): void {
-    const all = joinCharges(this.#charges, { ...NO_CHARGES, ...news });
-    if (isDeepStrictEqual(all, this.#charges)) return;
-    this.#charges = all;
-    this.#newCharges = joinCharges(this.#newCharges, { ...NO_CHARGES, ...news });
+    this.add({ spent: [charge(this.#charges, this.#options.runId, sub, more)], prices });
   }
 
   // Entries.
@@ -327,7 +322,7 @@ export class Book {
     const known = this.get(key);
     const item = trimmed(joinItems(known, { ...UNBOUGHT, ...news }));
     this.#items.set(key, item);
-    if (!hasSamePurchases(known, item)) this.#newItems.add(key);
+    if (known.day !== item.day || !isDeepStrictEqual(known.subs, item.subs)) this.#newItems.add(key);
     if (item.subs.every(isFinished)) this.#busy.delete(key);
     else this.#busy.add(key);
   }

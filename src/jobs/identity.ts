@@ -28,14 +28,10 @@ const accessOf = ({ externalApi, baseUrl, apiKey }: Config, setting?: JobSetting
     ? { url: baseUrl, key: apiKey }
     : { url: externalApi.apiUrl, key: externalApi.apiKey };
 
-/** Where receipts are kept. `isNamed`: the config says so. Null: nowhere. */
-export type ReceiptsPath = { readonly path: string; readonly isNamed: boolean } | null;
-
-/** Where the receipts of a config are, as a path. A service on this machine has none unless the config names them. */
-export function receiptsPathOf(config: Config, environment: Environment): ReceiptsPath {
+/** Where the receipts of a config are; null: nowhere. A service on this machine has none unless the config names them. */
+export function receiptsPathOf(config: Config, environment: Environment): string | null {
   const { receiptsFile } = config;
-  if (receiptsFile === "") return null;
-  if (receiptsFile !== null) return { path: receiptsFile, isNamed: true };
+  if (receiptsFile !== null) return receiptsFile || null;
   const { url, key } = accessOf(config);
   if (isLoopback(url.hostname)) return null;
   const keyId = key.includes("_") ? key.slice(0, key.lastIndexOf("_")) : key;
@@ -44,7 +40,7 @@ export function receiptsPathOf(config: Config, environment: Environment): Receip
   const address = new URL(url);
   address.hostname = address.hostname.replace(/\.$/, "");
   const digest = createHash("sha256").update(`${address.href}\n${keyId}`).digest("hex").slice(0, 16);
-  return { path: join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`), isNamed: false };
+  return join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`);
 }
 
 /** The home folder; the root folder for a user who has none, as in some containers. */

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { type Day, dayOf } from "../base/time.ts";
 
 /**
@@ -127,10 +126,6 @@ export function trimmed(item: Item): Item {
   const forgotten = new Set(idle.slice(0, -MAX_IDLE));
   return forgotten.size === 0 ? item : { ...item, subs: item.subs.filter((sub) => !forgotten.has(sub)) };
 }
-
-/** Whether two texts of an item know the same purchases. */
-export const hasSamePurchases = (a: Item, b: Item): boolean =>
-  a.day === b.day && isDeepStrictEqual(a.subs, b.subs);
 
 /** Whether a submission waits for no answer any more, because its item has one. */
 export const isFinished = ({ step }: Submission): boolean => step === "covered" || step === "answered";

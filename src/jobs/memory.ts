@@ -8,7 +8,7 @@ import type { Environment } from "../config/environment.ts";
 import type { LockRuntime } from "../output/files/lock.ts";
 import { codeOf } from "../output/files/reason.ts";
 import { Book, type BookStream } from "./book.ts";
-import { type ReceiptsPath, receiptsPathOf, saltOf } from "./identity.ts";
+import { receiptsPathOf, saltOf } from "./identity.ts";
 import { otherSalt, Receipts } from "./receipts.ts";
 import { parseJobState } from "./state.ts";
 
@@ -33,7 +33,8 @@ export class Memory {
   /** Why nothing may be submitted. Jobs that are known are still asked for. */
   blocked: ConfigError | undefined;
   readonly #options: MemoryOptions;
-  readonly #place: ReceiptsPath;
+  /** Where the receipts are; null: nowhere. */
+  readonly #path: string | null;
   readonly #books: ReadonlyMap<JobSetting, Book>;
   /** Why the state of a stream cannot be used. */
   readonly #unusable = new Map<JobSetting, ConfigError>();
@@ -46,7 +47,7 @@ export class Memory {
     const { config, environment, streams, syncId } = options;
     const runId = randomBytes(6).toString("base64url");
     this.#options = options;
-    this.#place = streams.length === 0 ? null : receiptsPathOf(config, environment);
+    this.#path = streams.length === 0 ? null : receiptsPathOf(config, environment);
     this.#isForgetful = config.receiptsFile === "";
     this.#books = new Map(
       JOB_SETTINGS.map((setting) => {
@@ -119,10 +120,11 @@ export class Memory {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof ConfigError) || this.#place === null) throw error;
-      if (this.#place.isNamed || (await mayExist(this.#place.path))) this.blocked ??= error;
+      const { config, lock } = this.#options;
+      if (!(error instanceof ConfigError) || this.#path === null) throw error;
+      if (config.receiptsFile !== null || (await mayExist(this.#path))) this.blocked ??= error;
       else {
-        this.#options.lock?.notify?.(`Receipts are done without. ${error.message}`);
+        lock?.notify?.(`Receipts are done without. ${error.message}`);
         this.#isForgetful = true;
       }
       await this.close();
@@ -131,10 +133,10 @@ export class Memory {
 
   /** Lines before damage count. */
   async #readReceipts(): Promise<void> {
-    if (this.#place === null) return;
+    if (this.#path === null) return;
     const { lock } = this.#options;
     const salts = new Map([...this.#books].map(([setting, { salt }]) => [setting, salt]));
-    const receipts = await Receipts.open(this.#place.path, salts, lock);
+    const receipts = await Receipts.open(this.#path, salts, lock);
     if (lock !== undefined) this.#receipts = receipts;
     for await (const [setting, changes] of receipts.read()) {
       this.#books.get(setting)?.add(changes);
@@ -169,15 +171,15 @@ export class Memory {
   async #refuseOtherKey(): Promise<void> {
     const { config, environment, streams } = this.#options;
     const unknown = streams.filter(({ setting }) => this.#books.get(setting)?.size === 0);
-    if (this.#place === null || this.#place.isNamed || unknown.length === 0) return;
-    const folder = dirname(this.#place.path);
+    if (this.#path === null || config.receiptsFile !== null || unknown.length === 0) return;
+    const folder = dirname(this.#path);
     for (const name of await readdir(folder).catch(() => [])) {
       const receiptsFile = join(folder, name);
-      if (!/^receipts-[0-9a-f]{16}\.jsonl$/.test(name) || receiptsFile === this.#place.path) continue;
+      if (!/^receipts-[0-9a-f]{16}\.jsonl$/.test(name) || receiptsFile === this.#path) continue;
       const other = { config: { ...config, receiptsFile }, environment, streams, states: new Map() };
       const memory = await Memory.open(other);
       if (unknown.some(({ setting }) => memory.of(setting).size > 0))
-        this.blocked ??= otherKey(receiptsFile, this.#place.path);
+        this.blocked ??= otherKey(receiptsFile, this.#path);
     }
     if (this.blocked !== undefined) await this.close();
   }

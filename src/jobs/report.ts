@@ -231,11 +231,11 @@ export async function describeReceipts(
   environment: Environment,
 ): Promise<string | undefined> {
   if (jobSpecsOf(config).length === 0) return undefined;
-  const place = receiptsPathOf(config, environment);
-  if (place === null) return "There are no receipts: only the state knows what was bought";
+  const path = receiptsPathOf(config, environment);
+  if (path === null) return "There are no receipts: only the state knows what was bought";
   const { purchases } = await look(config, environment, new Map());
   const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
-  return `The receipts "${resolve(place.path)}" ${known}`;
+  return `The receipts "${resolve(path)}" ${known}`;
 }
 
 /** How far the state of a job stream has come, for a person. Throws ConfigError for what is no state. */
