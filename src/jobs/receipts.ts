@@ -92,7 +92,7 @@ export class Receipts {
         () => false,
       );
       this.#file = await open(this.#path, APPEND);
-      if (isReplaced) this.#left(Buffer.from(text));
+      if (isReplaced) this.#left(text);
       else this.#size = await this.#mend(this.#file);
       this.#links = (await this.#file.stat()).nlink;
       return isReplaced;
@@ -132,12 +132,13 @@ export class Receipts {
   async #append(file: FileHandle, text: string): Promise<void> {
     await file.appendFile(text);
     await file.datasync();
-    this.#left(Buffer.from(text));
+    this.#left(text);
   }
 
-  #left(bytes: Buffer): void {
-    this.#size += bytes.length;
-    this.#last = bytes.subarray(-TAIL);
+  #left(text: string): void {
+    this.#size += Buffer.byteLength(text);
+    // The first character of a slice may be half of one.
+    this.#last = Buffer.from(text.slice(-TAIL - 1)).subarray(-TAIL);
   }
 
   /** Takes off a last line that a crash tore. Returns the size. @throws TransientError if another run wrote since */
