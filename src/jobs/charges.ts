@@ -46,12 +46,11 @@ const larger = <Part extends number | string>(one: Part, other: Part | undefined
 /** Only a sync, which platforms name, may contain the separator. */
 const keyOf = ([day, sync, runId]: Spending): string => `${day}|${runId}|${sync}`;
 
-/** The newest answer without a cost stays too: it tells when one came. */
+/** The last that cost something, and the very last: it tells when an answer came. */
 function lastPrices(sorted: readonly Price[]): readonly Price[] {
   const all = sorted.filter((price, nth) => compare(price, sorted[nth - 1] ?? []) !== 0);
-  const free = all.findLast(([, credits]) => credits === 0);
   const paid = new Set(all.filter(([, credits]) => credits > 0).slice(-PRICES_KEPT));
-  return all.filter((price) => price === free || paid.has(price));
+  return all.filter((price, nth) => paid.has(price) || nth === all.length - 1);
 }
 
 /** Adds to the counters of a run, for one of anybody's submissions. */

@@ -1,6 +1,6 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
-import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
+import { schemaCompiler } from "../base/json-schema.ts";
 import { type Day, isDay } from "../base/time.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { StreamState } from "../sync/event.ts";
@@ -57,12 +57,13 @@ const FORMATS = {
   digests: (text: string) => text.length % 16 === 0 && /^[\w-]*$/.test(text),
 };
 
-const checks = new Map<object, SchemaCheck>();
+/** Compiles each schema once, and when it is needed: most runs have no jobs. */
+let compile: ReturnType<typeof schemaCompiler> | undefined;
 
-/** Fills in what is left out. Most runs have no jobs, so a schema is compiled when it is needed. @throws NotOurs */
+/** Fills in what is left out. @throws NotOurs */
 function checked<Value>(schema: object, value: unknown): Value {
-  const check = checks.get(schema) ?? schemaCompiler({ fill: true, formats: FORMATS })(schema);
-  checks.set(schema, check);
+  compile ??= schemaCompiler({ fill: true, formats: FORMATS });
+  const check = compile(schema);
   const [error] = check(value) ? [] : (check.errors ?? []);
   if (error !== undefined) throw new NotOurs(`its "${error.instancePath}" ${error.message}`);
   return value as Value;

@@ -130,7 +130,7 @@ describe("joinCharges()", () => {
     );
   });
 
-  it("keeps the last fifty prices that cost something, and the last that did not, each once", () => {
+  it("keeps the last fifty prices that cost something, and the last of all, each once", () => {
     const prices = Array.from({ length: 100 }, (_, nth): Price => [T0 + nth, nth % 3]);
     const shuffled = prices.toSorted(([a, one], [b, other]) => one - other || a - b);
     const kept = [...shuffled, ...shuffled].reduce(
