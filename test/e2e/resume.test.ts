@@ -213,10 +213,10 @@ describe("read --summary", () => {
 describe("state show", () => {
   it("says from stdin how far each stream is, and what a run of today reads", async () => {
     const span = (from: string, to: string, status = "proven") => ({ from, to, status, rows: 5 });
-    const open = { id: "r.1", at: Date.UTC(2026, 2), step: "open", day: "2026-03-01", sync: "s", job: "j1" };
+    const open = { id: "r.1", at: Date.UTC(2026, 2), step: "open", sync: "s", job: "j1" };
     const jobs = {
       ...{ version: 4, created_at: null, salt: "s", generation: null, spent: [], prices: [], inputs: [] },
-      ...{ items: [["A".repeat(16), { subs: { "r.1": open } }]], answered: [] },
+      ...{ items: [["A".repeat(16), { subs: [open] }]] },
       delivered: [["2026-03-01", "B".repeat(16)]],
     };
     const state = {
