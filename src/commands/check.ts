@@ -3,7 +3,7 @@ import { plural, toLatin1 } from "../base/text.ts";
 import { PEOPLE } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
-import { checkItemFiles, describeCaps, describeReceipts } from "../jobs/report.ts";
+import { describeJobs } from "../jobs/report.ts";
 import { waitingText } from "../output/progress.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
@@ -87,15 +87,13 @@ async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string
     else throw error;
   }
   if (!works) for (const { error } of refused) throw error;
-  await checkItemFiles(config);
   const suppression = `suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`;
   const sentences = [
     `This key can read ${readable.join(", ")}`,
     ...refused.map(({ name, error }) => `${name}: ${error.message}`),
     ...warnings,
-    describeCaps(config),
-    await describeReceipts(config, environment),
-    suppressFile === null ? undefined : suppression,
+    ...(await describeJobs(config, environment)),
+    ...(suppressFile === null ? [] : [suppression]),
   ];
-  return sentences.filter((one) => one !== undefined).join(". ");
+  return sentences.join(". ");
 }

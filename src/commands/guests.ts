@@ -2,11 +2,12 @@ import { NotFoundError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { fieldNamesOf } from "../catalog/field-rules.ts";
 import { loadSchema } from "../catalog/schema.ts";
-import { type JobStreamSpec, jobSpecsOf, PEOPLE, streamsOf } from "../catalog/streams.ts";
+import { COMPANIES, type JobStreamSpec, jobSpecsOf, PEOPLE, streamsOf } from "../catalog/streams.ts";
 import { type Jobs, openJobs, probeJobs } from "../jobs/jobs.ts";
 import { Privacy } from "../privacy/privacy.ts";
 import { incremental, isNotOnPlan } from "../run/probe.ts";
 import type { Reader } from "../run/reader.ts";
+import { RowReader } from "../run/row-reader.ts";
 import { type Guests, type Run, type RunOptions, withRun } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
@@ -81,12 +82,19 @@ async function openFor(
   return await openJobs(config, selected, byName, {
     ...{ ...runtime, ...clients, signal, checkState },
     endsAt: began + (config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
-    streamApi: (spec, rules) => session.streamApi(spec, rules),
-    filtersOf: (spec) => session.filters(spec),
+    rowsOf: (from) => ({
+      from,
+      under: JSON.stringify([session.service, session.keyId, session.filters(ROWS[from])]),
+      read: (saved) =>
+        new RowReader(ROWS[from], session).read({ configured: incremental(from) }, { schema: null }, saved),
+    }),
     echoOf: (stream, field) => privacy.replacementFor(stream, field),
     notify: (text) => session.notify({ kind: "log", level: "warn", text }),
   });
 }
+
+/** The streams whose rows name items. */
+const ROWS = { people: PEOPLE, companies: COMPANIES };
 
 /** The stream of a job as the run reads it. @param jobs undefined as long as they are not opened */
 const readerOf = (spec: JobStreamSpec, session: Session, jobs: () => Jobs | undefined): Reader => ({

@@ -2,7 +2,7 @@ import { printable } from "../base/json.ts";
 import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { secretsOf } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
-import { describeCaps, describeReceipts, type Forecast, forecastsOf } from "../jobs/report.ts";
+import { describeJobs, type Forecast, forecastsOf } from "../jobs/report.ts";
 import { readText } from "../output/files/read-file.ts";
 import { onlyRead } from "../output/sink.ts";
 import { secretMask } from "../protocol/mask.ts";
@@ -25,13 +25,10 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
   const { state: path } = onlyRead(options);
   const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
   const forecasts = await forecastsOf(config, runtime.environment, statesByName(states));
-  const receipts = await describeReceipts(config, runtime.environment);
-  const about = [describeCaps(config) ?? "The config has no jobs", receipts].filter(
-    (one) => one !== undefined,
-  );
+  const about = await describeJobs(config, runtime.environment);
   const text = options.json
     ? JSON.stringify(forecasts)
-    : [about.join("\n"), ...forecasts.map(forecastText)].join("\n\n");
+    : [about.join("\n") || "The config has no jobs", ...forecasts.map(forecastText)].join("\n\n");
   await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
   return 0;
 }
@@ -44,17 +41,15 @@ export function wouldSubmit(forecast: Forecast): string {
 }
 
 function forecastText(forecast: Forecast): string {
-  const { items, may_cost, open, unknown, invalid, suppressed } = forecast;
+  const { items, open, unknown, invalid, suppressed, today, this_month } = forecast;
   const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
     [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
   );
   return [
     wouldSubmit(forecast),
-    `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. ${spentOf(forecast)}`,
-    ...forecast.spent.map(
-      ([day, submitted, credits]) => `  ${day}: ${counted(submitted, credits, may_cost)}`,
-    ),
+    `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. Today: ${spent(today)}; this month: ${spent(this_month)}`,
+    ...forecast.spent.map(([day, submitted, credits]) => `  ${day}: ${spent({ submitted, credits })}`),
     ...(invalid.count === 0 ? [] : [`Invalid, and never sent: ${invalid.places.join(", ")}${others}`]),
     ...(suppressed === 0 ? [] : [`Suppressed, and never sent: ${plural(suppressed, "item")}`]),
     ...(rows.length === 0 ? [] : table([HEAD, ...rows])),
@@ -70,10 +65,5 @@ function toSubmit({ would_submit, waiting, unknown_inputs }: Forecast): string {
 
 const HEAD = ["item", "step", "job", "submitted", "due", "credits", "code"];
 
-const spentOf = ({ today, this_month, may_cost }: Forecast): string =>
-  `Today: ${counted(today.submitted, today.credits, may_cost)}; this month: ${counted(this_month.submitted, this_month.credits, may_cost)}`;
-
-const counted = (submitted: number, credits: number, mayCost: number | null): string =>
-  mayCost === null
-    ? `${shown(submitted)} submitted`
-    : `${shown(submitted)} submitted, ${plural(credits, "credit")}`;
+const spent = ({ submitted, credits }: Pick<Forecast["today"], "submitted" | "credits">): string =>
+  `${shown(submitted)} submitted${credits > 0 ? `, ${plural(credits, "credit")}` : ""}`;

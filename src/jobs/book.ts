@@ -37,10 +37,10 @@ const MAX_HANDLES = 5_000;
 /** Where the pass over a stream of inputs got to. */
 export type InputCursor = {
   readonly from: string;
-  /** The month and the filters that it was made under. */
+  /** The month, the service, the key and the filters that it was made under. */
   readonly filters: string;
-  /** Everything up to this day needs no second look. */
-  readonly through: Day;
+  /** The state of a stream of rows: what it covers needs no second look. */
+  readonly state: unknown;
 };
 
 /** A stream of the setting. */
@@ -161,8 +161,7 @@ export class Book {
       ([key, day]) => [key, { day, delivered: { [name]: counts ? day : "" } }] as const,
     );
     this.add({ ...saved, items: [...items, ...delivered] });
-    for (const input of saved.inputs)
-      if (input.through > (this.inputs.get(input.from)?.through ?? "")) this.inputs.set(input.from, input);
+    for (const input of saved.inputs) this.inputs.set(input.from, input);
     this.#streams.set(name, { cursor: saved.cursor, generation: generation ?? saved.generation });
     this.hasState = true;
   }

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { knownCode } from "../service/error-table.ts";
 import type { Answer, JobReply, JobType } from "./job-type.ts";
-import { fieldsOf, takenJob, toCursor, toMoment } from "./requests.ts";
+import { fieldsOf, takenJob, toMoment } from "./requests.ts";
 
 const LOOKUP = "/api/v1/external/company-lookup";
 export const LOOKUP_RESULT = `${LOOKUP}/{job}/result`;
@@ -32,7 +32,7 @@ export function companyLookups(settings: CompanyLookup): JobType {
     submit: { what: "submit a company look-up", path: LOOKUP },
     collect: { what: "collect a company look-up", path: LOOKUP_RESULT },
     bodyOf: (domain) => ({ domain, ...(webhookUrl !== null && { webhook_url: webhookUrl }) }),
-    taken: (value) => takenJob(value),
+    taken: takenJob,
     result: readResult,
     costOf,
     records: toRecords,
@@ -50,11 +50,10 @@ function readResult(status: number, value: unknown): JobReply | undefined {
 
 /** Only a result that says that it failed and cost nothing may be bought again; "not found" is an answer. */
 function toAnswer(value: JsonObject): Answer {
-  const { status, created_at, error_code } = value;
-  const cost = costOf(value);
+  const { status, error_code } = value;
   const code = status === "error" ? (error_code === undefined ? "error" : knownCode(error_code)) : null;
-  const failed = code !== null && code !== "COMPANY_NOT_FOUND" && cost === 0;
-  return { value, cursor: toCursor([created_at]), cost, failed, code };
+  const failed = code !== null && code !== "COMPANY_NOT_FOUND" && costOf(value) === 0;
+  return { value, failed, code };
 }
 
 /** The larger of the credits that a reply names and of its contacts. A number that is no cost does not count. */

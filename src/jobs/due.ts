@@ -30,7 +30,7 @@ const withStep = ({ subs }: Item, step: Submission["step"]): Submission[] =>
 export const isLastFailure = (item: Item): boolean => withStep(item, "failed").length >= FAILED_FOR.length;
 
 /** Whether the service refused the form of an item's last request. Other items go first. */
-export function isDoubted(item: Item): boolean {
+function isDoubted(item: Item): boolean {
   const last = item.subs.at(-1);
   return last?.step === "void" && last.code !== null;
 }

@@ -1,17 +1,52 @@
 import { domainToUnicode } from "node:url";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { type ItemKind, normalizeItem } from "../config/items.ts";
+import type { Suppression } from "../privacy/suppress.ts";
+import { type RowCheck, RowParser } from "../service/rows.ts";
+import type { RawLine } from "../sync/event.ts";
+
+/** Replaces an item where a record repeats it; null: it leaves as it is. */
+type Hide = ((item: string) => string) | null;
+
+/** Returns what makes lines of a stream's records, without what may not leave. */
+export function linesOf(
+  check: RowCheck,
+  kind: ItemKind,
+  suppression: Suppression,
+  hide: Hide,
+): (records: readonly JsonObject[]) => { readonly lines: readonly RawLine[]; readonly suppressed: number } {
+  const parser = new RowParser({ key: "", cursor: null, ...check });
+  return (records) => {
+    const { left, suppressed } = unsuppressed(records, suppression);
+    const leaving = hide === null ? left : left.map((record) => withoutEchoes(record, kind, hide));
+    return { lines: parser.toLines(leaving), suppressed };
+  };
+}
+
+/** The records without those of a suppressed domain or e-mail, and without suppressed contacts, also in lists of lists. */
+function unsuppressed(records: readonly JsonObject[], suppression: Suppression) {
+  let suppressed = 0;
+  const isShown = (value: unknown): boolean => {
+    const { domain, email } = isObject(value) ? value : { domain: value, email: value };
+    const isSuppressed =
+      !Array.isArray(value) && (suppression.has("domain", domain) || suppression.has("email", email));
+    if (isSuppressed) suppressed += 1;
+    return !isSuppressed;
+  };
+  const shown = (contacts: unknown): unknown =>
+    Array.isArray(contacts) ? contacts.filter(isShown).map(shown) : contacts;
+  const left = records
+    .filter(isShown)
+    .map((record) => ("contacts" in record ? { ...record, contacts: shown(record["contacts"]) } : record));
+  return { left, suppressed };
+}
 
 /**
  * A record without repeats of its item outside the field of its kind, which the config hashes or drops. Repeats are in texts
  * and names at any depth, in any case, with a Unicode domain in either form, and escaped as URLs and JSON escape.
  * @param hide returns what replaces the item
  */
-export function withoutEchoes(
-  record: JsonObject,
-  kind: ItemKind,
-  hide: (item: string) => string,
-): JsonObject {
+function withoutEchoes(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>): JsonObject {
   const { [kind]: item } = record;
   if (typeof item !== "string" || item === "") return record;
   const [instead, echo] = [hide(item), echoOf(kind, item)];

@@ -4,7 +4,7 @@ import type { EmailCheck, EmailVerification } from "../config/config.ts";
 import { normalizeItem } from "../config/items.ts";
 import { envelopeCode } from "../service/error-table.ts";
 import type { Answer, JobReply, JobType } from "./job-type.ts";
-import { takenJob, toCursor, toMoment } from "./requests.ts";
+import { takenJob, toMoment } from "./requests.ts";
 
 /** The common part of checks and verifications: neither costs credits. */
 const jobsOfEmails = (settings: EmailVerification) => ({
@@ -30,7 +30,7 @@ export const emailChecks = (settings: EmailCheck, path: string): JobType => ({
   maxWait: settings.maxWaitSeconds * 1000,
   submit: { what: "submit an e-mail check", path },
   collect: { what: "collect an e-mail check", path: CHECK_RESULT },
-  taken: (value) => takenJob(value, "poll_after"),
+  taken: takenJob,
   result: readView,
   records: toRecords,
 });
@@ -45,14 +45,8 @@ function readView(status: number, value: unknown): JobReply | undefined {
   if (typeof said !== "string") return undefined;
   if (said !== "completed") return { kind: "pending", due: toMoment(poll_after) };
   if (typeof email !== "string" || !isObject(sources)) return undefined;
-  const answers = Object.entries(sources);
-  const answered = answers.filter(([, source]) => isAnswered(source));
-  const failed = answered.length < answers.length;
-  const answer = {
-    ...{ value, cost: 0, failed, code: failed ? "a source failed" : null },
-    cursor: toCursor(answers.map(([, source]) => (isObject(source) ? source["checked_at"] : null))),
-  };
-  return { kind: "answered", answer };
+  const failed = !Object.values(sources).every(isAnswered);
+  return { kind: "answered", answer: { value, failed, code: failed ? "a source failed" : null } };
 }
 
 const isAnswered = (source: unknown): boolean => isObject(source) && typeof source["is_user"] === "boolean";
@@ -79,8 +73,10 @@ export const emailVerifications = (settings: EmailVerification): JobType => ({
   maxWait: 0,
   submit: { what: "verify an e-mail", path: "/api/v1/external/verify-email" },
   collect: { what: "collect an e-mail verification", path: "" },
-  taken: (response, email, answered) =>
-    isCut(response) ? undefined : { kind: "answered", answer: verified(email, answered, response) },
+  taken: (response, email, answered) => {
+    const value = { email, verified_at: new Date(answered).toISOString(), response };
+    return isCut(response) ? undefined : { kind: "answered", answer: toAnswer(value) };
+  },
   result: () => undefined,
   records: (_stream, { value }) => [value],
 });
@@ -88,22 +84,17 @@ export const emailVerifications = (settings: EmailVerification): JobType => ({
 /** Whether a response that is no JSON begins as JSON does, or is empty: its end is lost. */
 const isCut = (response: unknown): boolean => typeof response === "string" && /^\s*($|[{["])/.test(response);
 
-/** The answer's form is not documented, so it is kept as it is. @param answered epoch ms */
-function verified(email: string, answered: number, response: unknown): Answer {
-  const cursor = new Date(answered).toISOString();
-  const value = { email, verified_at: cursor, response };
-  return { value, cursor, cost: 0, failed: false, code: null };
-}
+/** The response's form is not documented, so it is kept as it is. */
+const toAnswer = (value: JsonObject): Answer => ({ value, failed: false, code: null });
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** Encrypts an answer so that only someone who knows the e-mail and the salt can read it: AES-256-GCM, as base64url. */
-export function seal(salt: string, email: string, { value: { verified_at, response } }: Answer): string {
+export function seal(salt: string, email: string, { value }: Answer): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", sealKey(salt, email), iv);
-  const text = `${String(verified_at)} ${JSON.stringify(response)}`;
-  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(value), "utf8"), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
@@ -113,9 +104,8 @@ export function unseal(salt: string, email: string, sealed: string): Answer | un
   try {
     const decipher = createDecipheriv("aes-256-gcm", sealKey(salt, email), bytes.subarray(0, IV_BYTES));
     decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
-    const text = `${decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, "utf8")}${decipher.final("utf8")}`;
-    const end = text.indexOf(" ");
-    return verified(email, Date.parse(text.slice(0, end)), JSON.parse(text.slice(end)));
+    const text = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
+    return toAnswer(JSON.parse(text.toString()));
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import type { Refusal } from "./job-type.ts";
+import type { RetryWhen } from "../service/error-table.ts";
 
 /** Lost answers in a row are an outage, which must not make every item unknown. */
 const UNKNOWN_IN_A_ROW = 3;
@@ -8,7 +8,7 @@ const MAX_LIMITED_MS = 1_800_000;
 /** Counts what goes wrong with the submissions of a run. The first failure is the stream's. */
 export class SubmitFailures {
   /** Why the stream fails. */
-  failure: Error | undefined;
+  failure: unknown;
   /** Whether nothing more is to be submitted. */
   ended = false;
   isOutOfCredits = false;
@@ -34,7 +34,7 @@ export class SubmitFailures {
   /** Ends the submissions; what is out is still collected. */
   end(error: unknown): void {
     this.ended = true;
-    this.failure ??= error instanceof Error ? error : new Error(String(error));
+    this.failure ??= error;
   }
 
   /** The account has run dry, which is no failure of the stream. */
@@ -50,7 +50,7 @@ export class SubmitFailures {
   }
 
   /** Whether an item that was not taken is to be submitted again in this run. @param now ms that only grow */
-  mayRetry(why: Refusal, now: number): boolean {
+  mayRetry(why: RetryWhen, now: number): boolean {
     this.#limitedSince ??= now;
     if (why === "limit") return now - this.#limitedSince <= MAX_LIMITED_MS;
     this.retries += 1;

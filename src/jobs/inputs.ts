@@ -1,7 +1,9 @@
-import { setImmediate } from "node:timers/promises";
-import { addDays, type Day, dayOf } from "../base/time.ts";
-import { type Entry, entriesOf } from "../config/items.ts";
+import type { JsonObject } from "../base/json.ts";
+import { fromLatin1 } from "../base/text.ts";
+import { dayOf } from "../base/time.ts";
+import { entriesOf } from "../config/items.ts";
 import type { Suppression } from "../privacy/suppress.ts";
+import type { Event, RawLine } from "../sync/event.ts";
 import type { Book, InputCursor } from "./book.ts";
 import { type BuyReason, reasonToBuy } from "./due.ts";
 import { readItemFile } from "./item-files.ts";
@@ -11,39 +13,39 @@ import type { Item } from "./join.ts";
 /** An item that is to be submitted. `place`: where a person finds it. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
 
-/** A stream whose rows name items. */
-export type RowSource = {
-  readonly from: string;
-  /** Whether its rows can be read by days. */
-  readonly isDated: boolean;
-  /** The filters under which it is read: a cursor made under others says nothing. */
-  readonly filters: string;
-  /**
-   * Reads the rows from a day on, null: from the beginning, each once: of each the text that names an item, empty if it names
-   * none. @throws TransientError if fewer came than there are
-   */
-  read(from: Day | null): AsyncIterable<readonly string[]>;
+/** The rows of a stream that names items. */
+export type Rows = {
+  readonly from: "people" | "companies";
+  /** The service, the key and the filters: a state that was made under others says nothing. */
+  readonly under: string;
+  /** The events of the rows that a state does not cover, raw: what is dropped or hashed on its way out is needed here. */
+  read(saved: unknown): AsyncIterable<Event>;
 };
 
 export type InputOptions = {
   readonly type: Pick<JobType, "settingName" | "kind" | "list" | "file" | "resubmitRules">;
-  readonly sources: readonly RowSource[];
+  readonly sources: readonly Rows[];
   readonly book: Pick<Book, "name" | "get" | "toCollect" | "inputs">;
   readonly suppressed: Suppression;
   /** The stream that answers are delivered to. */
   readonly stream: string;
-  /** Whether the cursors of earlier passes do not count, because every row needs a look. */
-  readonly readsAll: boolean;
+  /** Whether the states of earlier passes do not count, because every row needs a look. */
+  readonly scansAll: boolean;
+  notify(text: string): void;
   now(): number;
 };
 
 /** Items that wait in memory at once; a later run submits the others. */
-export const MAX_WAITING = 5_000;
-/** Entries that are looked at before others get their turn. */
-const BATCH = 2_000;
+export const MAX_WAITING = 100_000;
 /** Texts of rows that were seen: many people work for one company. */
 const MAX_SEEN = 200_000;
 export const MAX_PLACES = 5;
+
+/** The fields of rows that name items. */
+const FIELDS = {
+  people: { domain: "companyDomain", email: "email" },
+  companies: { domain: "domain", email: "email" },
+};
 
 /** The items to work on: the config's first, then those that the rows of streams name. */
 export class Inputs {
@@ -55,13 +57,14 @@ export class Inputs {
   suppressed = 0;
   /** Why rows could not be read. */
   failure: unknown;
-  /** Items found since this was emptied last whose jobs are open or whose answers are not delivered, by key. */
+  /** By key, the items found whose jobs are open or whose answers are not delivered. */
   readonly found = new Map<string, string>();
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   readonly #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
-  /** The keys that passes over rows found, by source that was read to its end. */
-  readonly #passes: { readonly cursor: InputCursor; readonly keys: readonly string[] }[] = [];
+  /** How far the sources were read that came to their end, and the keys of their items. */
+  readonly #cursors: InputCursor[] = [];
+  readonly #keys: string[] = [];
 
   constructor(options: InputOptions) {
     this.#options = options;
@@ -69,7 +72,7 @@ export class Inputs {
 
   /** Whether every entry of the lists was looked at, and every row. */
   get hasSeenAll(): boolean {
-    return this.failure === undefined && this.#passes.length === this.#options.sources.length;
+    return this.failure === undefined && this.#cursors.length === this.#options.sources.length;
   }
 
   /**
@@ -77,29 +80,18 @@ export class Inputs {
    * @param seen gets each item as often as the config names it
    */
   async configured(seen?: (candidate: Candidate) => void): Promise<readonly Candidate[]> {
-    const { book, type } = this.#options;
-    const { list, file, kind, settingName } = type;
+    const { list, file, kind, settingName } = this.#options.type;
     const found: Candidate[] = [];
     const look = (text: string, place: string): void => {
-      for (const entry of entriesOf(kind, text)) {
-        if (entry.item === null) {
-          this.invalid.count += 1;
-          if (this.invalid.places.length < MAX_PLACES) this.invalid.places.push(place);
-          continue;
-        }
-        if (this.#isSuppressed(entry)) continue;
-        const candidate = { key: book.name(entry.item), item: entry.item, place };
+      for (const candidate of this.#candidatesIn(text, place)) {
         seen?.(candidate);
         const reason = this.#reasonNow(candidate);
         if (reason !== undefined) this.waiting += 1;
         if (reason === "new" && found.length < MAX_WAITING) found.push(candidate);
       }
     };
+    for (const [index, text] of list.entries()) look(text, `${settingName}.${kind}s[${index}]`);
     try {
-      for (const [index, text] of list.entries()) {
-        look(text, `${settingName}.${kind}s[${index}]`);
-        if (index % BATCH === 0) await setImmediate();
-      }
       if (file !== null)
         await readItemFile(file, kind, (text, line) => look(text, `line ${line} of "${file}"`));
     } catch (error) {
@@ -121,45 +113,58 @@ export class Inputs {
     yield this.#later.sort((a, b) => Number(a.isRefresh) - Number(b.isRefresh) || a.at - b.at);
   }
 
-  /** Moves the cursors of passes that saw all rows and left no item that is still wanted. */
+  /** Moves the cursors, unless rows left an item that is still wanted. */
   moveCursors(): void {
     const { book } = this.#options;
-    for (const { cursor, keys } of this.#passes)
-      if (keys.every((key) => isDoneWith(book.get(key)))) book.inputs.set(cursor.from, cursor);
+    const isWanted = this.#keys.some((key) => !isDoneWith(book.get(key)));
+    for (const cursor of isWanted ? [] : this.#cursors) book.inputs.set(cursor.from, cursor);
   }
 
-  async *#pass(source: RowSource): AsyncGenerator<readonly Candidate[]> {
-    const { type, now, book, readsAll } = this.#options;
-    const { from, isDated } = source;
-    const today = dayOf(now());
+  async *#pass({ from, under, read }: Rows): AsyncGenerator<readonly Candidate[]> {
+    const { type, now, book, notify } = this.#options;
     // A pass from the beginning, once a month, finds what was refused or failed long ago.
-    const filters = `${today.slice(0, 7)} ${source.filters}`;
+    const filters = `${dayOf(now()).slice(0, 7)} ${under}`;
     const cursor = book.inputs.get(from);
-    const goesOn = isDated && !readsAll && cursor?.filters === filters && cursor.through < today;
-    const keys: string[] = [];
+    let state = this.#readsAll || cursor?.filters !== filters ? undefined : cursor.state;
     const texts = new Set<string>();
-    for await (const batch of source.read(goesOn ? addDays(cursor.through, 1) : null)) {
+    for await (const event of read(state)) {
+      if (event.kind === "checkpoint") state = event.state;
+      if (event.kind === "log" && event.level === "warn") notify(event.text);
+      if (event.kind === "close" && event.error !== undefined) throw event.error;
+      if (event.kind === "close" && event.isTimeUp === true) return;
+      if (event.kind !== "records") continue;
       const found: Candidate[] = [];
-      for (const text of batch) {
+      for (const line of event.lines) {
+        const text = textIn(line, FIELDS[from][type.kind]);
         if (text === "" || texts.has(text)) continue;
         if (texts.size < MAX_SEEN) texts.add(text);
-        for (const entry of entriesOf(type.kind, text)) {
-          if (entry.item === null || this.#isSuppressed(entry)) continue;
-          const candidate = { key: book.name(entry.item), item: entry.item, place: `a row of ${from}` };
+        for (const candidate of this.#candidatesIn(text, `a row of ${from}`)) {
           if (this.#reasonNow(candidate) === "new") found.push(candidate);
-          if (!isDoneWith(book.get(candidate.key))) keys.push(candidate.key);
+          if (!isDoneWith(book.get(candidate.key))) this.#keys.push(candidate.key);
         }
       }
       yield found;
     }
-    this.#passes.push({ cursor: { from, filters, through: addDays(today, -2) }, keys });
+    this.#cursors.push({ from, filters, state });
   }
 
-  /** The book is not asked about a suppressed item: what was bought before is not delivered. */
-  #isSuppressed({ kind, item }: Entry): boolean {
-    const isSuppressed = this.#options.suppressed.has(kind, item);
-    if (isSuppressed) this.suppressed += 1;
-    return isSuppressed;
+  /** Whether a later run may want items that this one does not. */
+  get #readsAll(): boolean {
+    const { scansAll, type } = this.#options;
+    const { refreshAfterDays, retryUnknown } = type.resubmitRules;
+    return scansAll || refreshAfterDays !== null || retryUnknown;
+  }
+
+  /** The items of a text. The book is not asked about a suppressed one: what was bought before is not delivered. */
+  *#candidatesIn(text: string, place: string): Generator<Candidate> {
+    const { type, book, suppressed } = this.#options;
+    for (const { kind, item } of entriesOf(type.kind, text)) {
+      if (item === null) {
+        this.invalid.count += 1;
+        if (this.invalid.places.length < MAX_PLACES) this.invalid.places.push(place);
+      } else if (suppressed.has(kind, item)) this.suppressed += 1;
+      else yield { key: book.name(item), item, place };
+    }
   }
 
   /** Why an item is to be submitted now; undefined if it is not, or came before in this run. Others wait in a list. */
@@ -181,4 +186,10 @@ export class Inputs {
 function isDoneWith(item: Item): boolean {
   const step = item.subs.at(-1)?.step;
   return item.day !== "" || step === "unknown" || step === "open" || step === "refused";
+}
+
+/** The text of a field of a row; empty if there is none. */
+function textIn(raw: RawLine, field: string): string {
+  const { [field]: value } = JSON.parse(fromLatin1(raw)) as JsonObject;
+  return typeof value === "string" ? value : "";
 }

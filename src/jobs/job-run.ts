@@ -1,13 +1,16 @@
-import type { JsonObject } from "../base/json.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
-import type { Client } from "../service/client.ts";
+import type { Config } from "../config/config.ts";
+import type { Environment } from "../config/environment.ts";
+import type { Processes } from "../output/files/processes.ts";
 import type { Clock } from "../service/clock.ts";
-import type { Event, LineBatch } from "../sync/event.ts";
-import type { Book } from "./book.ts";
+import type { RowCheck } from "../service/rows.ts";
+import type { Event } from "../sync/event.ts";
 import type { Polls } from "./due.ts";
+import { linesOf } from "./echoes.ts";
 import { SubmitFailures } from "./failures.ts";
-import type { Candidate, Inputs } from "./inputs.ts";
-import type { JobType, Problem } from "./job-type.ts";
+import { type Candidate, Inputs, type Rows } from "./inputs.ts";
+import type { Problem } from "./job-type.ts";
+import { type JobClients, jobTypesOf, limited, probeJobs } from "./kinds.ts";
 import type { Memory } from "./memory.ts";
 import { toJobState } from "./state.ts";
 
@@ -16,34 +19,36 @@ const STATE_MS = 5_000;
 /** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
 const SIGN_OF_LIFE_MS = 180_000;
 
-/** Everything that one stream of jobs needs. */
-export type JobContext = {
-  readonly type: JobType;
+/** The run provides these to jobs. */
+export type JobServices = JobClients & {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly pid: number;
+  /** Says whether the run that left a lock still runs. */
+  readonly processes?: Processes | undefined;
+  /** By the monotonic clock: when the run is to end. */
+  readonly endsAt: number;
+  /** Throws if another run has taken the state that this one saves; called before each submission. */
+  checkState(): Promise<void>;
+  /** The rows of a stream that names items. */
+  rowsOf(from: Rows["from"]): Rows;
+  /** Replaces a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
+  echoOf(stream: string, field: string): ((value: string) => string) | null;
+  notify(text: string): void;
+};
+
+/** All that the run of one stream begins with. */
+type RunOptions = {
   readonly spec: JobStreamSpec;
+  readonly check: RowCheck;
   /** Whether everything is delivered again and nothing is bought, because the platform replaces its rows. */
   readonly isRefresh: boolean;
   /** Whether another stream of the setting has submitted in this run: this one neither submits nor waits. */
   readonly isSecond: boolean;
-  /** Whether anything is known of what was bought before. */
-  readonly hasHistory: boolean;
-  /** Whether every row is looked at, because only then it is known what is to be delivered. */
-  readonly scanAllInputs: boolean;
-  /** The most that this run may submit. */
-  readonly maxSubmissions: number;
-  /** The purchases of the setting's items. */
-  readonly book: Book;
-  readonly inputs: Inputs;
-  readonly memory: Pick<Memory, "hasReceipts" | "blocked" | "save">;
-  readonly client: Client;
-  /** Resolves when the service's clock is known. */
-  ready(): Promise<void>;
-  readonly clock: Clock;
-  /** By the monotonic clock: when the run is to end. */
-  readonly endsAt: number;
-  readonly signal: AbortSignal;
-  toLines(records: readonly JsonObject[]): LineBatch;
-  /** @throws TransientError if another run has taken the receipts or the state file */
-  checkLocks(): Promise<void>;
+  readonly config: Config;
+  readonly memory: Memory;
+  readonly services: JobServices;
 };
 
 /** A job that is asked for in this run: an open one, or one whose answer the stream lacks. */
@@ -52,60 +57,92 @@ export type Watched = {
   readonly id: string;
   readonly job: string;
   readonly at: number;
-  /** When it is asked for next, or was asked for last. */
+  /** When it is asked for next; Infinity: not in this run. */
   due: number;
+  /** When it was asked for last; 0: never. */
+  asked: number;
   polls?: Polls;
-  /** How many replies were useless, and the last one if it was. */
-  uselessReplies?: number;
+  /** The last reply, if it was useless. */
   lastProblem?: Problem | undefined;
 };
 
 /** One stream's run, on which the functions of run, submit and collect work: what it needs, and how far it is. */
 export type JobRun = ReturnType<typeof newRun>;
 
-export const newRun = (context: JobContext) => ({
-  ...context,
-  stream: context.spec.name,
-  failures: new SubmitFailures(),
-  /** Purchases so far. */
-  spent: { submissions: 0, credits: 0 },
-  submitting: {
-    queue: [] as Candidate[],
-    /** Items that the service does not take, for the report. */
-    refused: [] as { readonly place: string; readonly code: string }[],
-    doubted: [] as (Candidate & { readonly id: string; readonly code: string })[],
-    /** The ids of the submissions of this run. */
-    own: new Set<string>(),
-  },
-  collecting: {
-    answered: 0,
-    /** The jobs to ask for, by the ids of their submissions; those that are planned, the earliest first. */
-    jobs: new Map<string, Watched>(),
-    agenda: [] as Watched[],
-    /** The ids of those that were answered properly. */
-    proper: new Set<string>(),
-    silentInARow: 0,
-    uselessReplies: 0,
-    /** Why nothing more is asked for. */
-    ended: undefined as Error | undefined,
-  },
-  /** Rows that name items, while there are more. */
-  source: undefined as AsyncGenerator<readonly Candidate[]> | undefined,
-  /** How long (ms) was waited for answers. */
-  waited: 0,
-  lastProgress: context.clock.monotonic(),
-  /** When the last state was written, and whether it lacks a change. */
-  stateAt: context.clock.monotonic(),
-  hasChanged: false,
-});
+/** @throws ConfigError for a state that cannot be used */
+export function newRun({ spec, check, isRefresh, isSecond, config, memory, services }: RunOptions) {
+  const { setting, name: stream } = spec;
+  const { clock, signal, endsAt } = services;
+  const configured = jobTypesOf(config).find((one) => one.setting === setting);
+  if (configured === undefined) throw new Error(`Cannot work on "${stream}": its jobs are not configured`);
+  const type = limited(configured, memory.maxSubmissions(setting));
+  const book = memory.of(setting);
+  const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
+  const buys = !isRefresh && !isSecond;
+  // Without a state only rows tell which items of the receipts this connection wants.
+  const scansAll = isRefresh || (buys && book.size > 0 && !book.hasState);
+  return {
+    ...{ spec, stream, type, isRefresh, isSecond, buys, scansAll },
+    ...{ book, memory, client, clock, signal, endsAt },
+    maxWait: isSecond ? 0 : type.maxWait,
+    inputs: new Inputs({
+      ...{ type, book, stream, scansAll, suppressed: config.suppressed, notify: services.notify },
+      sources: type.froms.map((from) => services.rowsOf(from)),
+      now: () => client.now(),
+    }),
+    /** Resolves when the service's clock is known. */
+    ready: async (): Promise<void> => {
+      if (!client.knowsTime) await probeJobs(spec, services);
+    },
+    toLines: linesOf(check, type.kind, config.suppressed, services.echoOf(stream, type.kind)),
+    /** @throws TransientError if another run has taken the receipts or the state file */
+    checkLocks: async (): Promise<void> => {
+      await memory.check();
+      await services.checkState();
+    },
+    failures: new SubmitFailures(),
+    /** Purchases so far. */
+    spent: { submissions: 0, credits: 0 },
+    submitting: {
+      queue: [] as Candidate[],
+      /** Items that the service does not take, for the report. */
+      refused: [] as { readonly place: string; readonly code: string }[],
+      doubted: [] as (Candidate & { readonly id: string; readonly code: string })[],
+    },
+    collecting: {
+      answered: 0,
+      /** Results that say that the account had run dry: their items wait again. */
+      unpaid: 0,
+      /** The jobs to ask for, by the ids of their submissions. */
+      jobs: new Map<string, Watched>(),
+      /** Whether the service has said anything of use about a job, so that the address is right. */
+      isProper: false,
+      silentInARow: 0,
+      uselessReplies: 0,
+      /** Why nothing more is asked for. */
+      ended: undefined as unknown,
+    },
+    /** Whether rows that name items were read. */
+    hasReadRows: false,
+    /** How long (ms) was waited for answers. */
+    waited: 0,
+    /** When the last state was written, and whether it lacks a change. */
+    stateAt: clock.monotonic(),
+    hasChanged: false,
+  };
+}
 
 /** Whether nothing more is to be begun. */
 export const isOver = ({ signal, clock, endsAt }: JobRun): boolean =>
   signal.aborted || clock.monotonic() >= endsAt;
 
-/** When the next job is due; undefined if none is in this run. */
-export const nextDue = ({ collecting }: JobRun): number | undefined =>
-  collecting.ended === undefined ? collecting.agenda[0]?.due : undefined;
+/** When the next job is due; Infinity: none is in this run. */
+export function nextDue({ collecting }: JobRun): number {
+  let next = Number.POSITIVE_INFINITY;
+  if (collecting.ended === undefined)
+    for (const { due } of collecting.jobs.values()) next = Math.min(next, due);
+  return next;
+}
 
 /** Nothing more is submitted or asked for. */
 export function fail({ failures, collecting }: JobRun, reason: unknown): void {

@@ -55,10 +55,7 @@ export type SubmitReply =
   /** It may have reached the service. `cost`: the credits that a useless answer names. */
   | { readonly kind: "unknown"; readonly error: Error; readonly cost: number }
   /** The service did not take it. */
-  | { readonly kind: "refused"; readonly error: Error; readonly why: Refusal; readonly code: string };
-
-/** The cure of a refusal. */
-export type Refusal = RetryWhen | "credits";
+  | { readonly kind: "refused"; readonly error: Error; readonly why: RetryWhen; readonly code: string };
 
 /** The reply to a question for a result. */
 export type JobReply =
@@ -83,10 +80,6 @@ export type Problem = {
 /** A result, or the response to a verification. */
 export type Answer = {
   readonly value: JsonObject;
-  /** The newest moment by which the records are ordered, in UTC to the millisecond; null if they have none. */
-  readonly cursor: string | null;
-  /** Credits that the answer cost. */
-  readonly cost: number;
   /** Whether the job failed, in whole or in part, and cost nothing: another submission may bring more. */
   readonly failed: boolean;
   /** The code of a failure. */

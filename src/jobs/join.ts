@@ -7,7 +7,7 @@ import { type Day, dayOf } from "../base/time.ts";
  * was answered, and its job may have the answer too. `answered`: its answer came.
  */
 export const STEPS = ["unknown", "open", "void", "refused", "failed", "covered", "answered"] as const;
-type Step = (typeof STEPS)[number];
+export type Step = (typeof STEPS)[number];
 
 /** One submission of an item. Moments are epoch ms by the service's clock. */
 export type Submission = {

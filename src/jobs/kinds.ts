@@ -1,5 +1,5 @@
 import { isObject } from "../base/json.ts";
-import type { JobSetting, JobStreamSpec } from "../catalog/streams.ts";
+import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Client } from "../service/client.ts";
 import { envelopeCode } from "../service/error-table.ts";
@@ -7,16 +7,24 @@ import { companyLookups, LOOKUP_RESULT } from "./company-lookups.ts";
 import { CHECK_RESULT, emailChecks, emailVerifications } from "./email-jobs.ts";
 import type { JobType } from "./job-type.ts";
 
-/** The kind of job of a setting. Throws if the config does not have it. */
-export function jobTypeOf(
-  setting: JobSetting,
-  { companyLookup, emailCheck, emailVerification, endpoints }: Config,
-): JobType {
-  if (setting === "companyLookup" && companyLookup !== null) return companyLookups(companyLookup);
-  if (setting === "emailCheck" && emailCheck !== null) return emailChecks(emailCheck, endpoints.emailCheck);
-  if (setting === "emailVerification" && emailVerification !== null)
-    return emailVerifications(emailVerification);
-  throw new Error(`Cannot open the jobs of "${setting}": they are not configured`);
+/** The kinds of jobs that a config sets. */
+export const jobTypesOf = ({
+  companyLookup,
+  emailCheck,
+  emailVerification,
+  endpoints,
+}: Config): readonly JobType[] =>
+  [
+    companyLookup && companyLookups(companyLookup),
+    emailCheck && emailChecks(emailCheck, endpoints.emailCheck),
+    emailVerification && emailVerifications(emailVerification),
+  ].filter((type) => type !== null);
+
+/** A kind of job whose cap by sync is no higher than what a run may submit that nothing remembers. */
+export function limited(type: JobType, most: number): JobType {
+  const { submissions } = type.caps;
+  const sync = Math.min(submissions.sync, most);
+  return { ...type, caps: { ...type.caps, submissions: { ...submissions, sync } } };
 }
 
 /** The clients of both APIs. */

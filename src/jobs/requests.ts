@@ -2,13 +2,7 @@ import { ConnectorError, DataError, TransientError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { instant } from "../base/time.ts";
 import type { Client } from "../service/client.ts";
-import {
-  envelopeCode,
-  knownCode,
-  OUT_OF_CREDITS,
-  type RetryWhen,
-  retryWhen,
-} from "../service/error-table.ts";
+import { envelopeCode, knownCode, retryWhen } from "../service/error-table.ts";
 import { isUsableId, toSegment } from "./job-id.ts";
 import type { JobReply, JobType, SubmitReply } from "./job-type.ts";
 
@@ -19,7 +13,8 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   if (posted.kind === "unanswered") return { kind: "unknown", error: posted.error, cost: 0 };
   if (posted.kind !== "answered") {
     const unsent = posted.error instanceof TransientError ? "time" : "operator";
-    return refused(posted.error, posted.kind === "limited" ? "limit" : unsent, posted.error.code ?? "");
+    const why = posted.kind === "limited" ? "limit" : unsent;
+    return { kind: "refused", error: posted.error, why, code: posted.error.code ?? "" };
   }
   const { status, value, answered } = posted;
   const code = envelopeCode(value) ?? resultCode(value);
@@ -29,20 +24,16 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const isTaken = code === undefined || (type.polling === null && why === undefined);
   if (status >= 200 && status < 300 && isTaken) {
     const taken = value === undefined ? undefined : type.taken(value, item, answered);
-    const found = type.polling === null ? "is cut" : "names no job that can be asked for";
-    const error = new DataError(`Cannot ${what}: the service accepted it, but its answer ${found}`);
+    const error = new DataError(
+      `Cannot ${what}: the service accepted it, but its answer is cut or names no job`,
+    );
     return taken ?? { kind: "unknown", error, cost };
   }
   const error = client.refusal(what, status, code);
   return why === undefined || cost > 0
     ? { kind: "unknown", error, cost }
-    : refused(error, why, code ?? `status ${status}`);
+    : { kind: "refused", error, why, code: code ?? `status ${status}` };
 }
-
-const refused = (error: Error, why: RetryWhen, code: string): SubmitReply => ({
-  ...{ kind: "refused", error, code },
-  why: OUT_OF_CREDITS.has(code) ? "credits" : why,
-});
 
 /** A submission may fail in the words of a result. */
 function resultCode(value: unknown): string | undefined {
@@ -53,17 +44,9 @@ function resultCode(value: unknown): string | undefined {
 /** Asks for the result of one job, once. Throws only what concerns all jobs: a key that is not valid, and the end of the run. */
 export async function askOnce(client: Client, type: JobType, jobId: string): Promise<JobReply> {
   const { what, path } = type.collect;
+  const place = path.replace("{job}", () => toSegment(jobId));
   try {
-    return await client.ask(
-      what,
-      path.replace("{job}", () => toSegment(jobId)),
-      (status, value) => {
-        const code = envelopeCode(value);
-        const refusal = client.refusal(what, status, code);
-        if (refusal.scope === "run") throw refusal;
-        return type.result(status, value) ?? unusableReply(client, type, status, value);
-      },
-    );
+    return await client.ask(what, place, (...answer) => replyOf(client, type, ...answer));
   } catch (error) {
     if (!(error instanceof ConnectorError) || error.scope === "run") throw error;
     if (error instanceof TransientError) return { kind: "silent", error, code: "no answer" };
@@ -71,18 +54,20 @@ export async function askOnce(client: Client, type: JobType, jobId: string): Pro
   }
 }
 
-function unusableReply(client: Client, type: JobType, status: number, value: unknown): JobReply {
+function replyOf(client: Client, type: JobType, status: number, value: unknown): JobReply {
   const { what } = type.collect;
   const code = envelopeCode(value);
+  const refusal = client.refusal(what, status, code);
+  if (refusal.scope === "run") throw refusal;
   const isAnswer = status < 300;
-  const error = isAnswer
-    ? new TransientError(`Cannot ${what}: the answer is not of the interface's form`)
-    : client.refusal(what, status, code);
-  return {
-    kind: status === 403 ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
-    ...{ error, code: code ?? `status ${status}`, isRetryable: isAnswer || status >= 500 },
-    cost: isAnswer ? type.costOf(value) : 0,
-  };
+  const odd = new TransientError(`Cannot ${what}: the answer is not of the interface's form`);
+  return (
+    type.result(status, value) ?? {
+      kind: status === 403 ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
+      ...{ error: isAnswer ? odd : refusal, code: code ?? `status ${status}` },
+      ...{ isRetryable: isAnswer || status >= 500, cost: isAnswer ? type.costOf(value) : 0 },
+    }
+  );
 }
 
 /** The fields of an answer, which are next to the envelope's, or in its `data`. */
@@ -92,11 +77,10 @@ export function fieldsOf(value: unknown): JsonObject {
 }
 
 /** The job by which a submission was taken; undefined if the answer names none that can be asked for. */
-export function takenJob(value: unknown, dueField?: string): SubmitReply | undefined {
-  const fields = fieldsOf(value);
-  const { job_id: jobId } = fields;
+export function takenJob(value: unknown): SubmitReply | undefined {
+  const { job_id: jobId, poll_after } = fieldsOf(value);
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
-  return { kind: "taken", jobId, due: dueField === undefined ? null : toMoment(fields[dueField]) };
+  return { kind: "taken", jobId, due: toMoment(poll_after) };
 }
 
 /** A moment that the service names, as epoch ms, in UTC where it names no zone; null for anything else. */
@@ -107,6 +91,7 @@ export function toMoment(value: unknown): number | null {
 
 /** The newest of the date-times, in UTC to the millisecond; null if there is none. */
 export function toCursor(values: readonly unknown[]): string | null {
-  const moments = values.map(toMoment).filter((moment) => moment !== null);
-  return moments.length === 0 ? null : new Date(Math.max(...moments)).toISOString();
+  let newest = Number.NEGATIVE_INFINITY;
+  for (const value of values) newest = Math.max(newest, toMoment(value) ?? newest);
+  return Number.isFinite(newest) ? new Date(newest).toISOString() : null;
 }

@@ -1,16 +1,6 @@
 import type { Event } from "../sync/event.ts";
-import { collectDue, collectFailure, deliver, postpone, schedule } from "./collect.ts";
-import { unseal } from "./email-jobs.ts";
-import {
-  checkpoint,
-  fail,
-  isOver,
-  type JobContext,
-  type JobRun,
-  newRun,
-  nextDue,
-  stateIfDue,
-} from "./job-run.ts";
+import { collectDue, collectFailure, collectKnown, postpone } from "./collect.ts";
+import { checkpoint, fail, isOver, type JobRun, nextDue, stateIfDue } from "./job-run.ts";
 import { finalReport, openingReport, progressReport, unfinishedRefresh } from "./report.ts";
 import { findItems, submitNext } from "./submit.ts";
 
@@ -23,39 +13,34 @@ const MAX_SKEW_MS = 26 * 3_600_000;
  * leaves the rest to the next run. A run that dies leaves no trace, a job to collect, or an unknown submission, which
  * is not repeated unasked: receipts and a checkpoint know it before it leaves.
  */
-export async function* readJobs(context: JobContext): AsyncGenerator<Event> {
-  const run = newRun(context);
+export async function* readJobs(run: JobRun): AsyncGenerator<Event> {
   yield* begin(run);
-  try {
-    for (;;) {
-      yield* checkClock(run);
-      const asked = yield* collectDue(run);
-      const submitted = yield* submitNext(run);
-      const found = !submitted && (await findItems(run));
-      if (found) yield* deliverSealed(run);
-      if (!(asked || submitted || found) && !(await waitUntilDue(run))) break;
-      yield* stateIfDue(run);
-      yield* progress(run);
-    }
-  } finally {
-    await run.source?.return(undefined).catch(() => undefined);
+  for (;;) {
+    if (hasWork(run)) await run.ready().catch((error: unknown) => fail(run, error));
+    yield* checkClock(run);
+    const asked = yield* collectDue(run);
+    const submitted = yield* submitNext(run);
+    const found = !submitted && (yield* findItems(run));
+    if (!(asked || submitted || found) && !(yield* waitUntilDue(run))) break;
+    yield* stateIfDue(run);
   }
   yield* conclude(run);
 }
 
-/** Looks at the items of the config, and at open jobs. Rows are read later, while jobs are worked on. */
+/** Looks at the items of the config, and at open jobs. Rows are read later: the items of the config go first. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
-  const { isRefresh, isSecond, inputs, ready, book, memory, type } = run;
-  const candidates = isSecond ? [] : await inputs.configured();
-  if (!isSecond) run.source = inputs.fromRows();
-  if (!isRefresh) run.submitting.queue.push(...candidates);
-  // Items that rows named before are wanted although no list names them.
-  schedule(run, book.collectable(run.stream, isRefresh || type.froms.length === 0));
-  if (nextDue(run) !== undefined || candidates.length > 0) await ready();
+  const { isRefresh, buys, inputs, book, memory, type } = run;
+  const candidates = await inputs.configured();
+  if (buys) run.submitting.queue = [...candidates];
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
-  if (!isRefresh) yield* openingReport(run, candidates.length);
-  yield* deliverSealed(run);
+  if (buys) yield* openingReport(run, candidates.length);
+  // Items that rows named before are wanted although no list names them.
+  yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.froms.length === 0));
 }
+
+/** Whether a request is to be made, so that the service's clock must be known. */
+const hasWork = (run: JobRun): boolean =>
+  !isOver(run) && (nextDue(run) < Number.POSITIVE_INFINITY || run.submitting.queue.length > 0);
 
 /** A clock that is days off makes caps by day useless. It may also be set while the run goes on. */
 function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Event> {
@@ -69,25 +54,11 @@ function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Eve
   yield { kind: "log", level: "warn", text };
 }
 
-/** Delivers responses that the receipts kept, now that their e-mails are known. */
-async function* deliverSealed(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, book } = run;
-  const found = [...inputs.found];
-  inputs.found.clear();
-  for (const [key, email] of found) {
-    const { id, sealed = null } = book.retrievable(run.stream, key) ?? {};
-    const answer = sealed === null ? undefined : unseal(book.salt.key, email, sealed);
-    if (id !== undefined && answer !== undefined) yield* deliver(run, { key, id, job: null }, answer);
-  }
-}
-
 /** Sleeps until a job is due, or progress is to be reported. Returns false if nothing is waited for in this run. */
-async function waitUntilDue(run: JobRun): Promise<boolean> {
-  const { client, clock, signal, type, isSecond, endsAt } = run;
-  const due = nextDue(run);
-  if (due === undefined || isSecond || isOver(run)) return false;
-  const pause = due - client.now();
-  if (pause > Math.min(type.maxWait - run.waited, endsAt - clock.monotonic())) return false;
+async function* waitUntilDue(run: JobRun): AsyncGenerator<Event, boolean> {
+  const { client, clock, signal, maxWait, endsAt } = run;
+  const pause = nextDue(run) - client.now();
+  if (isOver(run) || pause > Math.min(maxWait - run.waited, endsAt - clock.monotonic())) return false;
   const began = clock.monotonic();
   try {
     await clock.sleep(Math.max(1, Math.min(pause, PROGRESS_MS)), signal);
@@ -95,24 +66,16 @@ async function waitUntilDue(run: JobRun): Promise<boolean> {
     fail(run, error);
   }
   run.waited += Math.max(1, clock.monotonic() - began);
+  if (pause > PROGRESS_MS) yield progressReport(run);
   return true;
-}
-
-function* progress(run: JobRun): Generator<Event> {
-  const now = run.clock.monotonic();
-  if (now - run.lastProgress < PROGRESS_MS) return;
-  run.lastProgress = now;
-  yield progressReport(run);
 }
 
 /** Reports what was done and what is left, in a last state too. Throws what the stream fails for. */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
-  const { inputs, isRefresh, isSecond, book, client } = run;
+  const { inputs, isRefresh, book, client } = run;
   await postpone(run);
-  if (!isSecond) {
-    inputs.moveCursors();
-    yield { kind: "records", stream: run.stream, lines: [], suppressed: inputs.suppressed, at: client.now() };
-  }
+  inputs.moveCursors();
+  yield { kind: "records", stream: run.stream, lines: [], suppressed: inputs.suppressed, at: client.now() };
   yield* finalReport(run);
   yield* checkpoint(run);
   const failure = run.failures.failure ?? collectFailure(run) ?? inputs.failure;

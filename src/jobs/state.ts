@@ -45,10 +45,11 @@ const CHANGES = {
   prices: listOf(tuple(MOMENT, AMOUNT)),
 };
 const LINE = object({}, CHANGES);
+const INPUTS = listOf(object({ from: TEXT, filters: TEXT, state: { type: "object" } }));
 const STATE = object({
   ...{ cursor: orNull(TEXT), salt: TEXT, generation: { type: ["integer", "null"] }, ...CHANGES },
   delivered: listOf(tuple(DAY, { type: "string", format: "digests" })),
-  inputs: listOf(object({ from: TEXT, filters: TEXT, through: DAY })),
+  inputs: INPUTS,
 });
 
 const FORMATS = {

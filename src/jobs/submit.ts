@@ -1,12 +1,13 @@
 import { ConfigError } from "../base/errors.ts";
+import { OUT_OF_CREDITS } from "../service/error-table.ts";
 import type { Event } from "../sync/event.ts";
 import { roomFor } from "./caps.ts";
-import { deliver, schedule, watch } from "./collect.ts";
+import { collectKnown, deliver, watch } from "./collect.ts";
 import { isInFlight, reasonToBuy } from "./due.ts";
 import { seal } from "./email-jobs.ts";
 import { type Candidate, MAX_WAITING } from "./inputs.ts";
-import { checkpoint, fail, isOver, type JobRun, nextDue, save, stateIfDue } from "./job-run.ts";
-import type { SubmitReply } from "./job-type.ts";
+import { checkpoint, fail, isOver, type JobRun, save, stateIfDue } from "./job-run.ts";
+import type { Answer, SubmitReply } from "./job-type.ts";
 import { submitOnce } from "./requests.ts";
 
 /** How many submissions may be under way at once, once the service has taken one. */
@@ -21,18 +22,19 @@ const LARGE = 5_000;
 /** An item whose intent is written. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
 
-/** Reads rows for more items, if more may be bought or every row counts. Returns whether it did. */
-export async function findItems(run: JobRun): Promise<boolean> {
-  const { submitting, source, inputs } = run;
-  if (source === undefined || isOver(run)) return false;
-  const { queue } = submitting;
-  if (room(run) > 0 ? queue.length > 0 : !run.scanAllInputs) return false;
-  const { done, value } = await source.next();
-  if (done === true) run.source = undefined;
-  else if (!run.isRefresh) queue.push(...value.slice(0, Math.max(0, MAX_WAITING - queue.length)));
-  schedule(run, inputs.found.keys());
-  if (nextDue(run) !== undefined || queue.length > 0)
-    await run.ready().catch((error: unknown) => fail(run, error));
+/** Reads rows once, for as many items as a sync may submit, or all where every row counts. Returns whether it did. */
+export async function* findItems(run: JobRun): AsyncGenerator<Event, boolean> {
+  const { submitting, inputs, type, buys, scansAll } = run;
+  const isWanted = room(run) > 0 ? submitting.queue.length === 0 : scansAll;
+  if (run.hasReadRows || isOver(run) || !isWanted) return false;
+  run.hasReadRows = true;
+  const enough = scansAll ? Number.POSITIVE_INFINITY : Math.min(MAX_WAITING, type.caps.submissions.sync);
+  for await (const found of inputs.fromRows()) {
+    if (buys) submitting.queue = [...submitting.queue, ...found].slice(0, MAX_WAITING);
+    yield* stateIfDue(run);
+    if (submitting.queue.length >= enough || isOver(run)) break;
+  }
+  yield* collectKnown(run, inputs.found.keys());
   return true;
 }
 
@@ -41,33 +43,32 @@ export async function findItems(run: JobRun): Promise<boolean> {
  * killed while it waits for the rate limit leaves no intent. Returns whether there were any.
  */
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
-  const { book, memory, submitting } = run;
+  const { book, memory, submitting, type } = run;
   const count = Math.min(room(run), submitting.queue.length, run.failures.isProbing ? 1 : AT_ONCE);
   if (isOver(run) || count < 1) return false;
   const slots = await takeSlots(run, count);
-  const batch = slots === 0 ? [] : await intend(run, slots);
-  if (batch.length === 0) return slots > 0;
+  if (slots === 0) return false;
+  const batch: PendingSubmission[] = [];
   let replies: ReturnType<typeof submit>[] = [];
   try {
+    await run.checkLocks();
+    intend(run, slots, batch);
+    await memory.save(type.setting);
+    if (batch.length === 0) return true;
     if (book.size > LARGE && memory.hasReceipts) yield* stateIfDue(run);
     else yield* checkpoint(run, !memory.hasReceipts);
     await run.checkLocks();
-    if (isOver(run)) return true;
-    replies = batch.splice(0).map((pending) => submit(run, pending));
+    if (!isOver(run)) replies = batch.splice(0).map((pending) => submit(run, pending));
   } catch (error) {
     run.failures.end(error);
   } finally {
     for (const pending of batch) withdraw(run, pending);
     await save(run);
   }
-  const taken = (await Promise.all(replies)).filter((one) => one !== undefined);
-  // A kill must not lose the id of a job that only the state remembers.
-  const announces = !memory.hasReceipts && taken.some(({ reply }) => reply.kind === "taken");
-  for (const { key, id, reply } of taken) {
-    if (reply.kind === "answered") yield* deliver(run, { key, id, job: null }, reply.answer);
-  }
+  for (const one of await Promise.all(replies)) if (one !== undefined) yield* deliver(run, ...one);
   run.hasChanged = true;
-  if (announces) yield* checkpoint(run, true);
+  // A kill must not lose the id of a job that only the state remembers.
+  if (!memory.hasReceipts) yield* checkpoint(run, true);
   return true;
 }
 
@@ -87,52 +88,40 @@ async function takeSlots(run: JobRun, count: number): Promise<number> {
   }
 }
 
-/** Writes down what is about to leave. Nothing leaves if that fails. */
-async function intend(run: JobRun, count: number): Promise<PendingSubmission[]> {
-  const { submitting, book, type, memory, client, checkLocks } = run;
-  const batch: PendingSubmission[] = [];
-  try {
-    await checkLocks();
-    while (batch.length < count) {
-      const candidate = submitting.queue.shift();
-      if (candidate === undefined) break;
-      const { key } = candidate;
-      if (!book.mayBuy(key, type, client.now())) {
-        // An item that the caps do not allow yet stays in the queue.
-        if (reasonToBuy(book.get(key), type.resubmitRules, client.now()) === undefined) continue;
-        submitting.queue.unshift(candidate);
-        break;
-      }
-      const { id, at } = book.intend(key, client.now());
-      batch.push({ ...candidate, id, at });
-      submitting.own.add(id);
+/** Notes what is about to leave. Nothing leaves if it cannot be written down. */
+function intend({ submitting, book, type, client }: JobRun, count: number, batch: PendingSubmission[]): void {
+  while (batch.length < count) {
+    const candidate = submitting.queue.shift();
+    if (candidate === undefined) return;
+    const { key } = candidate;
+    const now = client.now();
+    if (reasonToBuy(book.get(key), type.resubmitRules, now) === undefined) continue;
+    // An item that the caps do not allow yet stays in the queue.
+    if (!book.mayBuy(key, type, now)) {
+      submitting.queue.unshift(candidate);
+      return;
     }
-    await memory.save(type.setting);
-  } catch (error) {
-    run.failures.end(error);
-    for (const pending of batch.splice(0)) withdraw(run, pending);
-    await save(run);
+    const { id, at } = book.intend(key, now);
+    batch.push({ ...candidate, id, at });
   }
-  return batch;
 }
 
 /** The service did not get a submission, or did not take it. `code`: why it may never take it in this form. */
 function withdraw(run: JobRun, { key, id }: PendingSubmission, code: string | null = null): void {
-  run.submitting.own.delete(id);
   run.book.notTaken(key, id, "void", code);
 }
 
-/** Returns what became of a submission; undefined if the run has to end without knowing. */
+/** Returns an answer that came at once, and what it answers. */
 async function submit(
   run: JobRun,
   pending: PendingSubmission,
-): Promise<(PendingSubmission & { readonly reply: SubmitReply }) | undefined> {
+): Promise<readonly [PendingSubmission & { readonly job: null }, Answer] | undefined> {
   const { client, type } = run;
   try {
     const reply = await submitOnce(client, type, pending.item);
     record(run, pending, reply);
     await save(run);
-    return { ...pending, reply };
+    return reply.kind === "answered" ? [{ ...pending, job: null }, reply.answer] : undefined;
   } catch (error) {
     fail(run, error);
     return undefined;
@@ -141,7 +130,7 @@ async function submit(
 
 /** Records what became of a submission in the book. */
 function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): void {
-  const { failures, spent, submitting, book, memory, client } = run;
+  const { failures, spent, submitting, book, memory, client, type } = run;
   const { key, id, at, item } = pending;
   if (reply.kind === "refused") {
     recoverFrom(run, pending, reply);
@@ -158,11 +147,11 @@ function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): vo
   if (reply.kind === "taken") {
     const { jobId, due } = reply;
     book.change(key, id, { step: "open", job: jobId, due });
-    watch(run, { key, id, at, job: jobId, due: 0 }, due);
+    watch(run, { key, id, at, job: jobId, due: 0, asked: 0 }, due);
   } else {
     const { answer } = reply;
     const sealed = memory.hasReceipts ? seal(book.salt.key, item, answer) : null;
-    book.answered(key, id, client.now(), answer.cost, sealed);
+    book.answered(key, id, client.now(), type.costOf(answer.value), sealed);
   }
   // The service takes another item, so the form of our requests is right.
   for (const doubted of submitting.doubted.splice(0)) refuseItem(run, doubted, doubted.code);
@@ -178,12 +167,12 @@ function recoverFrom(
   const { doubted, queue } = submitting;
   const isDoubt = why === "other-item" && !failures.hasTaken;
   withdraw(run, pending, isDoubt ? code : null);
-  if (isDoubt) {
+  if (OUT_OF_CREDITS.has(code)) failures.outOfCredits();
+  else if (isDoubt) {
     doubted.push({ ...pending, code });
     if (doubted.length >= FORM_REFUSALS) failures.end(wrongForm(error));
   } else if (why === "is-answer" || why === "other-item") refuseItem(run, pending, code);
   else if (failures.mayRetry(why, clock.monotonic())) queue.unshift(pending);
-  else if (why === "credits") failures.outOfCredits();
   else failures.end(error);
 }
 
@@ -200,12 +189,8 @@ function refuseItem(run: JobRun, { key, id, place }: Omit<PendingSubmission, "at
 }
 
 /** How many items caps, open jobs and this run let go. */
-function room({ failures, submitting, ...run }: JobRun): number {
-  const { book, type, isRefresh, isSecond, maxSubmissions, client } = run;
-  if (failures.ended || isRefresh || isSecond) return 0;
-  return Math.min(
-    roomFor(type.caps, book.account(client.now())),
-    maxSubmissions - submitting.own.size,
-    type.maxOpen - book.unanswered.filter(isInFlight).length,
-  );
+function room({ failures, book, type, buys, client }: JobRun): number {
+  if (failures.ended || !buys) return 0;
+  const open = book.unanswered.filter(isInFlight).length;
+  return Math.min(roomFor(type.caps, book.account(client.now())), type.maxOpen - open);
 }

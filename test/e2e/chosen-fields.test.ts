@@ -288,7 +288,8 @@ describe("a suppressed person", () => {
     expect(stage.bought).toContain("x@y.example");
     for (const email of [first?.email, second?.email, "x@z.example"])
       expect(stage.bought).not.toContain(email);
-    await stage.play({ bought: ["x@z.example"] });
+    await stage.play({});
+    expect(stage.bought).toContain("x@z.example");
   });
 
   it("leaves a refresh complete although no one of the list is left", async () => {

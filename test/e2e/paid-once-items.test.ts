@@ -33,7 +33,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "come from the export of a service without a list of companies": {
     settings: { from_companies: true },
     options: { companyList: false },
-    syncs: [{ bought: 4, warns: "Put the right path into endpoints.companies. Until then it is not known" }],
+    syncs: [{ bought: 4, warns: "so the connector cannot tell whether an export was cut" }],
   },
   "are all known to a refresh of a service without totals, by the user's choice": {
     setting: "email_verification",
@@ -87,8 +87,9 @@ describe("the items of a job", () => {
     service.arrive(2);
     const before = service.requests.length;
     await stage.play({ after: 3 * DAY });
-    const days = service.requests.slice(before).flatMap(({ query }) => query["discovered_from"] ?? []);
-    expect(days, "only the last days are read again").toEqual(["2026-03-01", "2026-03-01"]);
+    const exports = service.requests.slice(before).filter(({ path }) => path.endsWith("/stream"));
+    const days = exports.map(({ query }) => query["discovered_from"]);
+    expect(days, "only the last days are read again").toEqual(["2025-11-01"]);
     expect(new Set(stage.bought).size).toBe(stage.bought.length);
     expect(stage.bought.length).toBeGreaterThan(emails.size);
   });

@@ -25,6 +25,10 @@ const rowsOf = (rows: typeof people, domains: readonly string[] = []): Sync => (
   behaviour: { people: rows },
 });
 const ofPeople = rowsOf([...long, ...people.slice(0, 1)]);
+const threeOf = (bought: number): Sync => ({
+  ...{ settings: { domains: [], from_people: true, max_lookups_per_sync: 3 }, bought },
+  behaviour: { people: long },
+});
 const fromThird = rowsOf(people.slice(2));
 
 /** A refresh in which the platform drops what older generations brought. */
@@ -133,6 +137,16 @@ const SCENES: Readonly<Record<string, Scene>> = {
         ...{ ...ofPeople, ...numbered(3), idsOf: { [CONTACTS]: refresh(2, 3).ids ?? {} } },
         ...{ streams: BOTH, bought: [], delivered: ITEMS },
       },
+    ],
+  },
+  "rows are read again until each of their items was submitted": {
+    syncs: [threeOf(3), threeOf(3), threeOf(2), threeOf(0)],
+  },
+  "rows are read from the start again under other filters only": {
+    syncs: [
+      { ...rowsOf([...long.slice(0, 1), ...people.slice(2, 3)]), bought: [A, C] },
+      { ...rowsOf([...long.slice(1, 2), ...people.slice(2, 3)]), bought: [] },
+      { ...rowsOf(long.slice(1, 2)), config: { source_slug: "crm" }, bought: [B] },
     ],
   },
   "a full refresh looks for items among people, and buys none": {

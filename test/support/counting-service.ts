@@ -17,7 +17,7 @@ export type Behaviour = {
   readonly price?: number;
   /** The rows of people. */
   readonly people?: readonly Readonly<Record<string, string>>[];
-  /** How many of them an export leaves out, which the count has; default 0. */
+  /** How many of them are counted and not shown; default 0. */
   readonly omitted?: number;
   /** Each answer waits for this. */
   readonly until?: () => Promise<void>;
@@ -139,15 +139,19 @@ export class CountingService {
 
   #people(url: string): Refusal {
     const { people = [], omitted = 0 } = this.behaviour;
-    const from = new URL(url, this.url).searchParams.get("discovered_from") ?? "";
-    const rows = people.filter((row) => (row["discoveredAt"] ?? "") >= from);
+    const asked = Object.fromEntries(new URL(url, this.url).searchParams);
+    const { discovered_from: from = "", discovered_to: to = "9999", page = "1", limit = "1000" } = asked;
+    const isAsked = (day: string): boolean => day >= from && day <= to;
+    const rows = people.filter(({ discoveredAt = "" }) => isAsked(discoveredAt.slice(0, 10)));
+    const shown = rows.slice(omitted);
     if (url.includes("/stream"))
       return answer(
         200,
-        rows.slice(omitted).reduce((lines, row) => `${lines}${JSON.stringify(row)}\n`, ""),
+        shown.reduce((lines, row) => `${lines}${JSON.stringify(row)}\n`, ""),
       );
-    const pagination = { page: 1, limit: 1, total: rows.length, totalPages: rows.length };
-    return answer(200, { success: true, pagination, data: rows.slice(0, 1) });
+    const [first, size, total] = [(Number(page) - 1) * Number(limit), Number(limit), rows.length];
+    const pagination = { page: Number(page), limit: size, total, totalPages: Math.ceil(total / size) };
+    return answer(200, { success: true, pagination, data: shown.slice(first, first + size) });
   }
 }
 
