@@ -1,18 +1,19 @@
-import { ConfigError, OutputError } from "../base/errors.ts";
+import { existsSync } from "node:fs";
+import { basename, join } from "node:path";
+import { ConfigError } from "../base/errors.ts";
+import type { SavedState } from "../state/envelopes.ts";
 import type { Event } from "../sync/event.ts";
 import { writeFailure } from "./files/reason.ts";
 import { makeFolder } from "./files/replace.ts";
 import { type FileForm, fileName, finish, fullName, recover, startName } from "./folder-state.ts";
 import { isNewestFolder } from "./known-rows.ts";
-import type { Destination, SinkRuntime } from "./sink.ts";
-import type { StateFile } from "./state-file.ts";
+import type { Destination, Saved, Sink, SinkRuntime } from "./sink.ts";
+import { StateFile } from "./state-file.ts";
 import { StreamFiles } from "./stream-files.ts";
 
 /** A commit is due after this many bytes of covered rows, or this long (ms) after the one before. */
 const COMMIT_BYTES = 256 * 1024 * 1024;
 const COMMIT_MS = 60_000;
-
-type FolderRuntime = Pick<SinkRuntime, "clock" | "stats">;
 
 /**
  * Writes the records of a run into files in one folder, and its state into `state.json` in it.
@@ -25,14 +26,16 @@ type FolderRuntime = Pick<SinkRuntime, "clock" | "stats">;
  * After a crash the next run finishes a commit whose first step is done, and removes all other parts. So the files have
  * exactly the records that the state covers, also if the state is copied at any moment. No run changes a visible file.
  */
-export class Folder {
+export class Folder implements Sink {
+  readonly saved: SavedState;
+  readonly place: string | null;
   readonly #path: string;
   readonly #file: StateFile;
   readonly #form: FileForm;
   readonly #sample: number | undefined;
   /** The largest number that a file of each stream has. */
   readonly #numbers: Record<string, number>;
-  readonly #runtime: FolderRuntime;
+  readonly #clock: SinkRuntime["clock"];
   #committedAt: number;
   #stream: StreamFiles | undefined;
 
@@ -41,24 +44,44 @@ export class Folder {
     file: StateFile,
     { compress, fileBytes: commitBytes = COMMIT_BYTES, limit }: Destination,
     numbers: Record<string, number>,
-    runtime: FolderRuntime,
+    clock: SinkRuntime["clock"],
   ) {
+    this.saved = file.saved;
+    this.place = limit === undefined ? file.path : null;
     this.#path = path;
     this.#file = file;
-    this.#form = { start: startName(runtime.clock.now()), gzip: compress === "gzip", commitBytes };
+    this.#form = { start: startName(clock.now()), gzip: compress === "gzip", commitBytes };
     this.#sample = limit;
     this.#numbers = numbers;
-    this.#runtime = runtime;
-    this.#committedAt = runtime.clock.monotonic();
+    this.#clock = clock;
+    this.#committedAt = clock.monotonic();
   }
 
   /**
-   * Finishes what a killed run left in the folder.
-   * @param file the folder's state, whose lock keeps other runs out of the folder
+   * Makes the folder if it is not there, and finishes what a killed run left in it.
+   * Throws ConfigError, and TransientError while another run uses the folder.
+   * @param given the state that a new folder begins with
    */
-  static async open(path: string, file: StateFile, to: Destination, runtime: FolderRuntime): Promise<Folder> {
+  static async open(
+    path: string,
+    to: Destination,
+    given: SavedState | undefined,
+    runtime: SinkRuntime,
+  ): Promise<Folder> {
+    await makeFolder(path);
+    const own = join(path, "state.json");
+    const isNew = !existsSync(own);
+    if (!isNew && to.limit !== undefined)
+      throw new ConfigError(`Cannot write a sample: "${own}" is of an earlier run. Choose another folder`);
+    if (!isNew && given !== undefined)
+      throw new ConfigError(
+        `Cannot go on from --state: the folder has a state of its own in "${own}". Leave --state out, or choose another folder`,
+      );
+    // A state that comes from another folder names the files of that folder.
+    const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
+    const file = await StateFile.open(own, runtime, seed);
     try {
-      return new Folder(path, file, to, await recover(path, file), runtime);
+      return new Folder(path, file, to, await recover(path, file), runtime.clock);
     } catch (error) {
       await file.release();
       throw writeFailure(path, error);
@@ -66,16 +89,26 @@ export class Folder {
   }
 
   /** Returns when an event is taken, or committed. After a failure, which it throws, it takes no more of the stream. */
-  async emit(event: Event): Promise<void> {
+  async emit(event: Event): Promise<Saved | undefined> {
     try {
-      await this.#take(event);
+      return await this.#take(event);
     } catch (error) {
       const folder = this.#stream?.folder ?? this.#path;
       await this.#discard();
-      const failure = writeFailure(folder, error);
-      throw failure instanceof ConfigError ? new OutputError(failure.message, { cause: failure }) : failure;
+      throw writeFailure(folder, error);
     }
   }
+
+  check(): Promise<void> {
+    return this.#file.check();
+  }
+
+  /** Commits what a state covers. */
+  settle(): Promise<Saved | undefined> {
+    return this.emit({ kind: "end" });
+  }
+
+  async close(): Promise<void> {}
 
   /** Removes what no state names, and gives the lock back. */
   async release(): Promise<void> {
@@ -88,57 +121,56 @@ export class Folder {
     this.#stream = undefined;
   }
 
-  async #take(event: Event): Promise<void> {
+  async #take(event: Event): Promise<Saved | undefined> {
     if (event.kind === "open") await this.#open(event);
     const stream = this.#stream;
-    if (stream === undefined) return;
+    if (stream === undefined) return undefined;
     if (event.kind === "records") await stream.append(event, this.#numbers[stream.name] ?? 0);
-    if (event.kind === "checkpoint") await this.#checkpoint(stream, event);
-    if (event.kind === "close") await this.#close(stream, event.complete && event.error === undefined);
-    if (event.kind === "end") await this.#close(stream, false);
+    if (event.kind === "checkpoint") return await this.#checkpoint(stream, event);
+    if (event.kind === "close") return await this.#close(stream, event.complete && event.error === undefined);
+    return event.kind === "end" ? await this.#close(stream, false) : undefined;
   }
 
   async #open(event: Extract<Event, { kind: "open" }>): Promise<void> {
-    const stream = new StreamFiles(this.#path, event, this.#form);
-    await makeFolder(stream.folder);
-    this.#stream = stream;
-    this.#runtime.stats.noteSaved(stream.name, null, { files: 0, rows: 0 });
+    this.#stream = new StreamFiles(this.#path, event, this.#form);
+    await makeFolder(this.#stream.folder);
   }
 
   async #checkpoint(
     stream: StreamFiles,
     { state, windows, announces }: Extract<Event, { kind: "checkpoint" }>,
-  ): Promise<void> {
-    await stream.cover(windows);
+  ): Promise<Saved | undefined> {
+    stream.cover(windows);
     stream.state = state;
     const isDue =
       announces === true ||
       stream.covered >= this.#form.commitBytes ||
-      this.#runtime.clock.monotonic() - this.#committedAt >= COMMIT_MS;
-    if (isDue && !stream.isFromStart) await this.#commit(stream);
+      this.#clock.monotonic() - this.#committedAt >= COMMIT_MS;
+    return isDue && !stream.isFromStart ? await this.#commit(stream) : undefined;
   }
 
   /** All rows of a stream that is read from the start are committed together, those of other streams once a state covers them. */
-  async #close(stream: StreamFiles, complete: boolean): Promise<void> {
+  async #close(stream: StreamFiles, complete: boolean): Promise<Saved | undefined> {
     const isSample = this.#sample !== undefined;
-    if (isSample) await stream.cover();
+    if (isSample) stream.cover();
     const isWhole = complete && !stream.isConfirmed;
     const isDue = isSample || stream.isFromStart ? isWhole : stream.state !== undefined;
-    if (isDue) await this.#commit(stream);
+    const saved = isDue ? await this.#commit(stream) : undefined;
     await this.#discard();
+    return saved;
   }
 
   /** Publishes the rows that the stream's state covers, and saves it. A sample has no state. */
-  async #commit(stream: StreamFiles): Promise<void> {
+  async #commit(stream: StreamFiles): Promise<Saved> {
     const { name, key, folder, state = null, isFromStart, isRefresh } = stream;
-    const { clock, stats } = this.#runtime;
-    this.#committedAt = clock.monotonic();
+    this.#committedAt = this.#clock.monotonic();
     const taken = await stream.take();
-    const isKnown = isFromStart && !isRefresh && (await isNewestFolder(folder, taken));
+    const paths = taken.map(({ file }) => file.path);
+    const isKnown = isFromStart && !isRefresh && (await isNewestFolder(folder, paths));
     const full = isFromStart && !isKnown ? fullName(this.#next(name)) : undefined;
     const published = isKnown ? [] : taken;
-    const named = published.map(({ part, span }) => {
-      return { part, name: fileName(this.#form, this.#next(name), name, span) };
+    const named = published.map(({ file, span }) => {
+      return { part: basename(file.path), name: fileName(this.#form, this.#next(name), name, span) };
     });
     const files = full === undefined ? named : [{ part: await stream.gather(named), name: full }];
     const numbers = { ...this.#numbers };
@@ -147,7 +179,7 @@ export class Folder {
     if (files.length > 0) await this.#file.save(key, null, { output }, () => stream.forget());
     await finish(this.#path, this.#file, output);
     const rows = published.reduce((sum, { file }) => sum + file.rows, 0);
-    stats.noteSaved(name, state, { files: published.length, rows });
+    return { stream: name, state, files: published.length, rows };
   }
 
   #next(stream: string): number {

@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 import { objectOf, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import type { Lines } from "../sync/event.ts";
-import { type NamedPart, namesIn, numberOf } from "./folder-state.ts";
+import { namesIn, numberOf } from "./folder-state.ts";
 
 /** How many bytes of rows are compared. */
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -56,18 +56,13 @@ async function readRows(path: string, maxBytes: number): Promise<string | undefi
   }
 }
 
-/** Whether the newest that a stream has published is a folder with the same bytes. @param parts names of files in `folder` */
-export async function isNewestFolder(
-  folder: string,
-  parts: readonly Pick<NamedPart, "part">[],
-): Promise<boolean> {
+/** Whether the newest that a stream has published is a folder with the same bytes. @param paths of files */
+export async function isNewestFolder(folder: string, paths: readonly string[]): Promise<boolean> {
   const [newest = ""] = (await namesIn(folder)).toSorted((one, other) => numberOf(other) - numberOf(one));
   if (!newest.startsWith("full-")) return false;
   const names = (await namesIn(join(folder, newest))).sort();
-  const theirs = names.map((name) => join(folder, newest, name));
-  const ours = parts.map(({ part }) => join(folder, part));
   try {
-    return (await digestOf(theirs)) === (await digestOf(ours));
+    return (await digestOf(names.map((name) => join(folder, newest, name)))) === (await digestOf(paths));
   } catch {
     return false;
   }

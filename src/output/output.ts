@@ -61,7 +61,7 @@ class Output {
     this.#runtime = runtime;
     this.#stats = new RunStats(runtime.clock);
     this.#log = logWriter(options, runtime, this.mask, () => this.#display !== undefined);
-    this.sink = stdoutSink(options.format, this.mask, { ...runtime, stats: this.#stats });
+    this.sink = stdoutSink(options.format, this.mask, runtime);
     const tick = (): void => void this.#inform(progressText(this.#stats)).catch(() => undefined);
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
   }
@@ -73,11 +73,11 @@ class Output {
   async open(to: Destination, config?: Config): Promise<this> {
     const { format, flushBeforeAnswer } = this.#options;
     if (config !== undefined) this.mask.hide(secretsOf(config));
-    this.#stats.sample = to.limit;
+    this.#stats.destination = to;
     const isFree = to.output !== undefined || flushBeforeAnswer === true;
     this.#display = await openDisplay(this.#stats, this.#runtime, isFree);
     const notify = (text: string): void => void this.#inform(text);
-    this.sink = await openSink(to, format, this.mask, { ...this.#runtime, stats: this.#stats, notify });
+    this.sink = await openSink(to, format, this.mask, { ...this.#runtime, notify });
     return this;
   }
 
@@ -86,7 +86,7 @@ class Output {
     if (event.kind === "log" && event.endOf !== undefined) return;
     this.#display?.show();
     // Logs take neither, and these are nearly all events.
-    if (event.kind === "records" || event.kind === "checkpoint") return await this.sink.emit(event);
+    if (event.kind === "records" || event.kind === "checkpoint") return await this.#toSink(event);
     if (event.kind === "end") await this.#inform(...this.#stats.takeFinalLines(), this.#endText);
     await this.#pass(event);
     const { current } = this.#stats;
@@ -129,7 +129,7 @@ class Output {
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#runtime;
     try {
-      await this.sink.settle();
+      this.#stats.noteSaved(await this.sink.settle());
     } catch (failure) {
       return failure;
     }
@@ -183,7 +183,11 @@ class Output {
 
   async #pass(event: Event): Promise<void> {
     await unlessClosed(this.#log?.emit(event));
-    await this.sink.emit(event);
+    await this.#toSink(event);
+  }
+
+  async #toSink(event: Event): Promise<void> {
+    this.#stats.noteSaved(await this.sink.emit(event));
   }
 
   async #inform(...texts: readonly (string | undefined)[]): Promise<void> {
@@ -214,11 +218,11 @@ function logWriter(
   const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
   const waits = (): LogLevel => (readable && !isDrawn() ? "warning" : "info");
   const language = log({ name, pid, now: clock.now, level, readable, waits });
-  return new Writer(language, stderr, undefined, mask.apply);
+  return new Writer(language, stderr, mask.apply);
 }
 
 /** A closed log does not end a run. */
-async function unlessClosed(written: Promise<void> | undefined): Promise<void> {
+async function unlessClosed(written: Promise<unknown> | undefined): Promise<void> {
   try {
     await written;
   } catch (error) {

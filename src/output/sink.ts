@@ -1,17 +1,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError } from "../base/errors.ts";
 import type { Language } from "../protocol/language.ts";
 import type { Mask } from "../protocol/mask.ts";
 import { Writer } from "../protocol/writer.ts";
 import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
-import type { Event } from "../sync/event.ts";
+import type { Event, StreamState } from "../sync/event.ts";
 import type { LockRuntime } from "./files/lock.ts";
 import { readText } from "./files/read-file.ts";
-import { makeFolder } from "./files/replace.ts";
 import { Folder } from "./folder.ts";
 import { StateFile } from "./state-file.ts";
-import type { RunStats } from "./stats.ts";
+
+/** A state whose records have left; null: a sample has none. `files`: those that can be seen by now, with these rows. */
+export type Saved = {
+  readonly stream: string;
+  readonly state: StreamState | null;
+  readonly files?: number;
+  readonly rows?: number;
+};
 
 /** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */
 export type Sink = {
@@ -20,11 +25,11 @@ export type Sink = {
   /** The file from which the next run goes on; null: the state goes to stdout, or nowhere. */
   readonly place: string | null;
   /** Returns when there is room for more; for a checkpoint, when it is saved, or will be with a later one. */
-  emit(event: Event): Promise<void>;
+  emit(event: Event): Promise<Saved | undefined>;
   /** Throws TransientError if another run has taken over the state that this one saves. */
   check(): Promise<void>;
   /** Saves what can still be saved of a run that cannot go on. Waits for no reader. */
-  settle(): Promise<void>;
+  settle(): Promise<Saved | undefined>;
   /** Returns when all has left. */
   close(): Promise<void>;
   /** Gives the locks back, even if nothing more can be written. */
@@ -51,10 +56,7 @@ export function onlyRead({ state, stateFile, output }: Destination): Destination
   return { state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
 }
 
-export type SinkRuntime = LockRuntime & {
-  readonly stdout: NodeJS.WritableStream;
-  readonly stats: Pick<RunStats, "noteSaved">;
-};
+export type SinkRuntime = LockRuntime & { readonly stdout: NodeJS.WritableStream };
 
 /**
  * Opens the state and the place that takes the run's records.
@@ -70,7 +72,7 @@ export async function openSink(
   const { output, limit } = asked;
   const to = limit === undefined || output !== undefined ? asked : onlyRead(asked);
   const given = to.state === undefined ? undefined : parseStateText(await readText("state", to.state));
-  if (output !== undefined) return await openFolder(output, to, given, runtime);
+  if (output !== undefined) return await Folder.open(output, to, given, runtime);
   const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
   return stdoutSink(format, mask, runtime, file, given);
 }
@@ -79,56 +81,23 @@ export async function openSink(
 export function stdoutSink(
   format: Language = () => "",
   mask: Mask,
-  { stdout, stats }: Pick<SinkRuntime, "stdout" | "stats">,
+  { stdout }: Pick<SinkRuntime, "stdout">,
   file?: StateFile,
   given = parseStateText(""),
 ): Sink {
-  const save = async (event: Event): Promise<void> => {
-    if (event.kind !== "checkpoint") return;
-    await file?.save(stateKey(event.stream, event.namespace), event.state);
-    stats.noteSaved(event.stream, event.state);
-  };
-  const writer = new Writer(format, stdout, save, mask.apply);
+  const writer = new Writer(format, stdout, mask.apply);
   return {
     saved: file?.saved ?? given,
     place: file?.path ?? null,
-    emit: writer.emit.bind(writer),
+    emit: async (event) => {
+      const hasLeft = await writer.emit(event);
+      if (event.kind !== "checkpoint" || !hasLeft) return undefined;
+      await file?.save(stateKey(event.stream, event.namespace), event.state);
+      return event;
+    },
     check: async () => file?.check(),
-    settle: nothing,
+    settle: async () => undefined,
     close: writer.close.bind(writer),
     release: async () => file?.release(),
   };
 }
-
-/** @param given the state that a new folder begins with */
-async function openFolder(
-  path: string,
-  to: Destination,
-  given: SavedState | undefined,
-  runtime: SinkRuntime,
-): Promise<Sink> {
-  await makeFolder(path);
-  const own = join(path, "state.json");
-  const isNew = !existsSync(own);
-  if (!isNew && to.limit !== undefined)
-    throw new ConfigError(`Cannot write a sample: "${own}" is of an earlier run. Choose another folder`);
-  if (!isNew && given !== undefined)
-    throw new ConfigError(
-      `Cannot go on from --state: the folder has a state of its own in "${own}". Leave --state out, or choose another folder`,
-    );
-  // A state that comes from another folder names the files of that folder.
-  const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
-  const file = await StateFile.open(own, runtime, seed);
-  const folder = await Folder.open(path, file, to, runtime);
-  return {
-    saved: file.saved,
-    place: to.limit === undefined ? own : null,
-    emit: folder.emit.bind(folder),
-    check: () => file.check(),
-    settle: () => folder.emit({ kind: "end" }),
-    close: nothing,
-    release: folder.release.bind(folder),
-  };
-}
-
-const nothing = async (): Promise<void> => {};

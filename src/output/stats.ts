@@ -3,6 +3,7 @@ import type { Clock } from "../service/clock.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
 import type { Event, Notice, Spent, StreamState, WindowRecord } from "../sync/event.ts";
+import type { Destination, Saved } from "./sink.ts";
 
 /** The cost of a run or a stream. */
 type Cost = {
@@ -71,27 +72,38 @@ export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
 /** A moment (monotonic ms), and what the service was asked until then. */
 type Mark = { readonly at: number; readonly usage: Usage };
 
-type Counted = {
-  readonly summary: { -readonly [Name in keyof Omit<StreamSummary, keyof Cost>]: StreamSummary[Name] };
+type Closed = Extract<Event, { kind: "close" }>;
+
+/** A stream's first and last event, and the sums of those between. */
+type StreamRecord = {
+  readonly opened: Extract<Event, { kind: "open" }>;
   readonly from: Mark;
+  closed?: Closed;
   to?: Mark;
   arrived: number;
+  expected: number | null;
+  suppressed: number;
+  spent: Spent | null;
+  readonly windows: WindowRecord[];
+  /** The last state whose records have left. */
+  state: StreamState | null;
+  /** Files that can be seen, null if none are written, and their rows. */
+  files: number | null;
+  published: number;
 };
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
-  /** How many rows of each stream are enough; undefined: all. */
-  sample: number | undefined;
+  /** The place that takes records and state. */
+  destination: Destination = {};
   /** Undefined while records come. */
   waiting: Waiting | undefined;
-  /** Why the run or one of its streams did not end well; undefined: rows could not be proven. */
-  readonly failures: unknown[] = [];
-  readonly #streams: Counted[] = [];
+  readonly #streams: StreamRecord[] = [];
   readonly #clock: Pick<Clock, "now" | "monotonic">;
   readonly #startedAt: number;
   readonly #from: Mark;
-  /** The first error that was not that of one stream. */
-  #error: string | null = null;
+  /** The errors that are not those of one stream. */
+  readonly #errors: unknown[] = [];
   #finalLines: string[] = [];
   #usage: () => Usage = noUsage;
 
@@ -109,14 +121,11 @@ export class RunStats {
   note(event: Event): void {
     if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
     if (event.kind === "records") this.waiting = undefined;
-    if (event.kind === "failed") this.#error ??= userMessage(event.error);
-    if (event.kind === "failed" || (event.kind === "close" && !isWhole(event)))
-      this.failures.push(event.error);
+    if (event.kind === "failed") this.#errors.push(event.error);
     if (event.kind === "log" && event.endOf !== undefined) this.#finalLines.push(event.text);
-    if (event.kind === "open")
-      this.#streams.push({ summary: summaryOf(event), from: this.#mark(), arrived: 0 });
+    if (event.kind === "open") this.#open(event);
     const stream = this.#streams.at(-1);
-    if (stream !== undefined && "stream" in event && event.stream === stream.summary.stream)
+    if (stream !== undefined && "stream" in event && event.stream === stream.opened.stream)
       this.#count(stream, event);
   }
 
@@ -125,52 +134,45 @@ export class RunStats {
     return this.#finalLines.splice(0);
   }
 
-  /**
-   * A checkpoint whose records have left; null: none has.
-   * @param more files that can be seen by now, with these rows; undefined: none are written
-   */
-  noteSaved(
-    name: string,
-    state: StreamState | null,
-    more?: { readonly files: number; readonly rows: number },
-  ): void {
-    const summary = this.#streams.findLast((one) => one.summary.stream === name)?.summary;
-    if (summary === undefined) return;
-    if (state !== null) {
-      const { discoveredAt: until } = state;
-      summary.state_after = state;
-      summary.saved_up_to = typeof until === "string" ? until : null;
-    }
-    if (more === undefined) return;
-    summary.files = (summary.files ?? 0) + more.files;
-    summary.rows += more.rows;
+  /** @param saved what has left by now */
+  noteSaved(saved: Saved | undefined): void {
+    const stream = this.#streams.findLast(({ opened }) => opened.stream === saved?.stream);
+    if (stream === undefined || saved === undefined) return;
+    stream.state = saved.state ?? stream.state;
+    if (stream.files !== null) stream.files += saved.files ?? 0;
+    stream.published += saved.rows ?? 0;
+  }
+
+  /** Why the run and its streams did not end well; undefined: rows could not be proven. */
+  get failures(): readonly unknown[] {
+    const closed = this.#streams.flatMap((stream) => stream.closed ?? []);
+    return [...this.#errors, ...closed.filter((event) => !isWhole(event)).map(({ error }) => error)];
   }
 
   /** The stream that is being read, or was last. */
   get current(): CurrentStream | undefined {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return undefined;
-    const { summary, from, to = this.#mark(), arrived } = stream;
+    const { from, to = this.#mark(), arrived } = stream;
     const requestSeconds = rounded(to.usage.requestMs - from.usage.requestMs);
-    return { ...summary, ...costBetween(from, to), arrived, requestSeconds };
+    return { ...summaryOf(stream, to), arrived, requestSeconds };
   }
 
   /** @param savedTo the file or folder that the next run continues from */
   summary(isInterrupted: boolean, savedTo: string | null): RunSummary {
     const now = this.#mark();
-    const streams = this.#streams.map(({ summary, from, to }) => ({
-      ...summary,
-      ...costBetween(from, to ?? now),
-    }));
+    const { limit: sample } = this.destination;
+    const streams = this.#streams.map((stream) => summaryOf(stream, stream.to ?? now));
     const isComplete = streams.every(({ outcome }) => outcome === "complete");
-    const ended = this.#error !== null ? "failed" : isComplete ? "complete" : "incomplete";
+    const [error] = this.#errors;
+    const ended = error !== undefined ? "failed" : isComplete ? "complete" : "incomplete";
     return {
       version: 1,
       started_at: new Date(this.#startedAt).toISOString(),
       ended_at: new Date(this.#clock.now()).toISOString(),
       outcome: isInterrupted ? "interrupted" : ended,
-      ...(this.sample !== undefined && { sample: this.sample }),
-      error: this.#error,
+      ...(sample !== undefined && { sample }),
+      error: error === undefined ? null : userMessage(error),
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
       rows: streams.reduce((sum, { rows }) => sum + rows, 0),
       ...costBetween(this.#from, now),
@@ -183,51 +185,55 @@ export class RunStats {
     return { at: this.#clock.monotonic(), usage: { ...this.#usage() } };
   }
 
-  #count(stream: Counted, event: Event): void {
-    const { summary } = stream;
-    if (event.kind === "estimate") summary.expected_rows = event.rows;
+  #open(opened: StreamRecord["opened"]): void {
+    this.#streams.push({
+      ...{ opened, from: this.#mark(), arrived: 0, expected: null, suppressed: 0, spent: null },
+      ...{ windows: [], state: null, published: 0 },
+      files: this.destination.output === undefined ? null : 0,
+    });
+  }
+
+  #count(stream: StreamRecord, event: Event): void {
+    if (event.kind === "estimate") stream.expected = event.rows;
     if (event.kind === "records") {
       stream.arrived += event.lines.length;
-      if (summary.files === null) summary.rows = stream.arrived;
-      summary.suppressed += event.suppressed ?? 0;
+      stream.suppressed += event.suppressed ?? 0;
     }
     if (event.kind === "checkpoint") {
-      const days = (event.state["days"] ?? []) as Coverage;
-      summary.missing_days = missingDaysOf(days);
-      summary.recheck = withStatus(days, "again");
-      summary.windows = [...summary.windows, ...(event.read ?? [])];
-      summary.spent = event.spent ?? summary.spent;
+      stream.windows.push(...(event.read ?? []));
+      stream.spent = event.spent ?? stream.spent;
     }
-    if (event.kind === "close") {
-      stream.to = this.#mark();
-      summary.time_limit_reached = event.isTimeUp === true;
-      summary.outcome = isWhole(event) ? "complete" : "incomplete";
-      summary.error = event.error === undefined ? null : userMessage(event.error);
-    }
+    if (event.kind === "close") [stream.closed, stream.to] = [event, this.#mark()];
   }
 }
 
-/** The summary of a stream that begins. */
-const summaryOf = ({ stream, before }: Extract<Event, { kind: "open" }>): Counted["summary"] => ({
-  stream,
-  outcome: "interrupted",
-  error: null,
-  rows: 0,
-  expected_rows: null,
-  windows: [],
-  suppressed: 0,
-  missing_days: [],
-  recheck: [],
-  time_limit_reached: false,
-  saved_up_to: null,
-  files: null,
-  state_before: before ?? null,
-  state_after: null,
-  spent: null,
-});
+function summaryOf(stream: StreamRecord, until: Mark): StreamSummary {
+  const { opened, closed, state, files } = stream;
+  const { days = [], discoveredAt = null } = (state ?? {}) as {
+    days?: Coverage;
+    discoveredAt?: string | null;
+  };
+  return {
+    stream: opened.stream,
+    outcome: closed === undefined ? "interrupted" : isWhole(closed) ? "complete" : "incomplete",
+    error: closed?.error === undefined ? null : userMessage(closed.error),
+    rows: files === null ? stream.arrived : stream.published,
+    expected_rows: stream.expected,
+    windows: stream.windows,
+    suppressed: stream.suppressed,
+    missing_days: missingDaysOf(days),
+    recheck: withStatus(days, "again"),
+    time_limit_reached: closed?.isTimeUp === true,
+    saved_up_to: discoveredAt,
+    files,
+    state_before: opened.before ?? null,
+    state_after: state,
+    spent: stream.spent,
+    ...costBetween(stream.from, until),
+  };
+}
 
-const isWhole = (event: Extract<Event, { kind: "close" }>): boolean =>
-  event.complete && event.error === undefined;
+const isWhole = ({ complete, error }: Closed): boolean => complete && error === undefined;
 
 const costBetween = (from: Mark, to: Mark): Cost => ({
   seconds: rounded(to.at - from.at),

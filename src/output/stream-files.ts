@@ -1,26 +1,19 @@
 import { mkdir, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { objectOf } from "../base/json.ts";
 import { canRefresh } from "../catalog/streams.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Lines, StreamState } from "../sync/event.ts";
-import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
+import { Part } from "./files/part.ts";
 import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
 import { unknownRows } from "./known-rows.ts";
 
-/** Rows of one window. `part`: the name of their file. `span`: the days of the window, as names of files have them. */
-type WindowPart = {
-  readonly part: string;
-  readonly window: number;
-  readonly span: string | undefined;
-  readonly file: Part;
-  /** Whether a state covers all of its rows; rows that come later begin another part. */
-  isCovered: boolean;
-};
+/** Rows of one window that have no visible file yet. `span`: the days of the window, as names of files have them. */
+type WindowRows = { readonly window: number; readonly span: string | undefined; readonly file: Part };
 
-/** The stream that is being read: its rows that have no visible file yet, in parts of one window each, and its state. */
+/** The stream that is being read: its rows that have no visible file yet, and its state. */
 export class StreamFiles {
   readonly name: string;
   /** Its name in the state. */
@@ -32,7 +25,11 @@ export class StreamFiles {
   readonly #form: FileForm;
   /** The rows of a batch that the folder does not have; undefined: no batch was compared yet. */
   #unknown: ((lines: Lines) => Lines) | undefined;
-  #parts: WindowPart[] = [];
+  /** Rows that no state covers, by their window. */
+  readonly #open = new Map<number, WindowRows>();
+  /** Rows that a state covers. Those that come later in their windows are open again. */
+  #covered: WindowRows[] = [];
+  /** The hidden folder of covered rows. */
   #gathered: string | undefined;
 
   /** @param root the folder of all streams */
@@ -63,7 +60,7 @@ export class StreamFiles {
 
   /** How many bytes of rows are covered and not committed. */
   get covered(): number {
-    return bytesOf(this.#covered);
+    return this.#covered.reduce((sum, { file }) => sum + file.length, 0);
   }
 
   /** @param newest the number of the stream's newest file */
@@ -74,30 +71,29 @@ export class StreamFiles {
     if (isReread === true) this.#unknown ??= await unknownRows(this.folder, this.name, newest);
     const rows = isReread === true ? (this.#unknown?.(lines) ?? lines) : lines;
     if (rows.length === 0) return;
-    const open = this.#parts.find((one) => !one.isCovered && one.window === window);
-    const { file } = open ?? this.#begin(window, span);
+    const { file } = this.#open.get(window) ?? this.#begin(window, span);
     let text = "";
     for (const line of rows) text += `${line}\n`;
     await file.append(text, rows.length);
   }
 
   /** A state covers the rows so far of the windows below a number, or of all. */
-  async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
-    for (const one of this.#parts.filter(({ isCovered, window }) => !isCovered && window < windows)) {
-      const earlier = this.#inMemory.find(({ window }) => window === one.window);
-      one.isCovered = true;
-      if (earlier === undefined || !one.file.isInMemory) continue;
-      await earlier.file.append(one.file.text, one.file.rows);
-      this.#parts.splice(this.#parts.indexOf(one), 1);
+  cover(windows = Number.POSITIVE_INFINITY): void {
+    for (const [window, rows] of this.#open) {
+      if (window >= windows) continue;
+      this.#open.delete(window);
+      this.#covered.push(rows);
     }
-    const waiting = bytesOf(this.#inMemory);
-    for (const { file } of this.#covered)
-      if (!file.isInMemory || waiting >= MIN_WRITE_BYTES) await file.seal();
   }
 
-  /** Writes all that is covered to the disk. `discard` removes it until `forget` is called. */
-  async take(): Promise<readonly WindowPart[]> {
-    const taken = this.#covered;
+  /** Writes all that is covered to the disk. Rows in memory join those of their window. `discard` removes it until `forget` is called. */
+  async take(): Promise<readonly WindowRows[]> {
+    const taken: WindowRows[] = [];
+    for (const rows of this.#covered) {
+      const earlier = rows.file.isInMemory && taken.find(({ window }) => window === rows.window);
+      if (earlier) await earlier.file.append(rows.file.text, rows.file.rows);
+      else taken.push(rows);
+    }
     for (const { file } of taken) await file.seal();
     if (taken.length > 0) await syncFolder(this.folder);
     return taken;
@@ -105,46 +101,32 @@ export class StreamFiles {
 
   /** Moves taken files into one hidden folder, whose name it returns. @param files their names there */
   async gather(files: readonly NamedPart[]): Promise<string> {
-    const folder = newPartName("full");
-    const hidden = join(this.folder, folder);
-    this.#gathered = hidden;
-    await mkdir(hidden, 0o700);
-    for (const { part, name } of files) await rename(join(this.folder, part), join(hidden, name));
-    await syncFolder(hidden);
+    this.#gathered = join(this.folder, newPartName("full"));
+    await mkdir(this.#gathered, 0o700);
+    for (const { part, name } of files) await rename(join(this.folder, part), join(this.#gathered, name));
+    await syncFolder(this.#gathered);
     await syncFolder(this.folder);
-    return folder;
+    return basename(this.#gathered);
   }
 
   /** A state names the taken files from now on. */
   forget(): void {
-    this.#parts = this.#parts.filter(({ isCovered }) => !isCovered);
+    this.#covered = [];
     this.#gathered = undefined;
   }
 
   /** Removes all that no state names. */
   async discard(): Promise<void> {
-    for (const { file } of this.#parts.splice(0)) await file.discard();
+    this.cover();
+    for (const { file } of this.#covered) await file.discard();
     if (this.#gathered !== undefined) await rm(this.#gathered, { recursive: true, force: true });
   }
 
-  get #covered(): readonly WindowPart[] {
-    return this.#parts.filter(({ isCovered }) => isCovered);
-  }
-
-  /** Covered rows that have no file yet. Later rows of their windows join them once they are covered. */
-  get #inMemory(): readonly WindowPart[] {
-    return this.#covered.filter(({ file }) => file.isInMemory);
-  }
-
-  #begin(window: number, span: string | undefined): WindowPart {
+  #begin(window: number, span: string | undefined): WindowRows {
     const { start, gzip, commitBytes } = this.#form;
-    const part = newPartName(start);
-    const file = new Part(join(this.folder, part), gzip, Math.min(MIN_WRITE_BYTES, commitBytes));
-    const begun = { part, window, span, file, isCovered: false };
-    this.#parts.push(begun);
+    const file = new Part(join(this.folder, newPartName(start)), gzip, commitBytes);
+    const begun = { window, span, file };
+    this.#open.set(window, begun);
     return begun;
   }
 }
-
-const bytesOf = (parts: readonly WindowPart[]): number =>
-  parts.reduce((sum, { file }) => sum + file.length, 0);

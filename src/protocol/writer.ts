@@ -26,7 +26,6 @@ const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_
 export class Writer {
   readonly #say: Language;
   readonly #out: NodeJS.WritableStream;
-  readonly #written: (event: Event) => Promise<void>;
   readonly #mask: (text: string) => string;
   #pending = "";
   #scheduled = false;
@@ -39,28 +38,22 @@ export class Writer {
   #reported = false;
 
   /** @param mask applied to all text that is not records, so that no log, trace or state shows a secret */
-  constructor(
-    say: Language,
-    out: NodeJS.WritableStream,
-    written: (event: Event) => Promise<void> = async () => {},
-    mask = (text: string): string => text,
-  ) {
+  constructor(say: Language, out: NodeJS.WritableStream, mask = (text: string): string => text) {
     this.#say = say;
     this.#out = out;
-    this.#written = written;
     this.#mask = mask;
     out.on("error", (error: Error) => this.#fail(error));
   }
 
-  /** Returns when there is room for more; for a checkpoint, when its bytes have left and `written` is done. */
-  async emit(event: Event): Promise<void> {
+  /** Returns when there is room for more; for a checkpoint, when its bytes have left. False: nothing leaves any more. */
+  async emit(event: Event): Promise<boolean> {
     if (this.#failure === undefined) this.#pending += this.#textOf(event);
     if (event.kind === "checkpoint") await this.#flush();
     else if (this.#pending.length >= WORTH_A_WRITE) await this.#send();
     else this.#sendSoon();
-    if (event.kind === "log" || event.kind === "limited" || event.kind === "retrying") return;
-    this.#report();
-    if (event.kind === "checkpoint" && this.#failure === undefined) await this.#written(event);
+    const isNotice = event.kind === "log" || event.kind === "limited" || event.kind === "retrying";
+    if (!isNotice) this.#report();
+    return this.#failure === undefined;
   }
 
   /** Returns when all bytes have left. The stream stays open: it may be the process's own. */

@@ -49,7 +49,6 @@ export function runtimeOf(pid: number, pace = 0): SinkRuntime {
     clock: { now: () => Date.UTC(2026, 0, 1), monotonic: () => (time += pace), sleep },
     // The process that had the lock is dead.
     processes: { ownName: String(pid), stateOf: () => "ended" },
-    stats: { noteSaved: () => undefined },
   };
 }
 
@@ -84,7 +83,7 @@ async function play(output: Sink, plan: Plan, sizes: number[]): Promise<void> {
   await output.emit(open(stream));
   let covered = early;
   const emitted = [...early];
-  const saved = (prefix: number, windows = prefix): Promise<void> => {
+  const saved = (prefix: number, windows = prefix): Promise<unknown> => {
     const rows = covered.filter((row) => windowOf(row) >= from + prefix);
     const state = { version: 1, discoveredAt: String(from + prefix), rows, full_refresh: null };
     return output.emit({ kind: "checkpoint", stream, state, windows });
@@ -116,7 +115,7 @@ async function play(output: Sink, plan: Plan, sizes: number[]): Promise<void> {
     while (ended.has(prefix)) prefix += 1;
     if (prefix > before) await saved(prefix);
   }
-  if (end === "interrupted") return await output.emit(END);
+  if (end === "interrupted") return void (await output.emit(END));
   if (end === "complete") await saved(prefix);
   const source = (...lines: RawLine[]): Event => ({ kind: "records", stream: "sources", lines, at });
   for (const event of [

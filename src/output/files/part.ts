@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
 
 /** Fewer bytes than this wait in memory. */
-export const MIN_WRITE_BYTES = 512 * 1024;
+const MIN_WRITE_BYTES = 512 * 1024;
 /** Half of the time of zlib's own choice, 6, for files that are a tenth larger. */
 const LEVEL = 3;
 /** Bytes that zlib hands back at once: with its own choice, a quarter of it, its thread is waited for four times as often. */
@@ -22,10 +22,10 @@ export class Part {
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
 
-  /** @param batch how many characters, which are bytes, are worth one write */
+  /** @param batch how many bytes are worth one write, at most 512 KiB */
   constructor(path: string, gzip: boolean, batch = MIN_WRITE_BYTES) {
     this.path = path;
-    this.#batch = batch;
+    this.#batch = Math.min(batch, MIN_WRITE_BYTES);
     this.#gzip = gzip ? new Gzip() : undefined;
   }
 

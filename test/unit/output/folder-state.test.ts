@@ -23,10 +23,9 @@ async function openWith(
   for (const name of names) writeFileSync(join(folder, "people", name), name);
   const state = { bookmarks: { people: { discoveredAt: "1" } }, output };
   if (output !== undefined) writeFileSync(join(folder, "state.json"), JSON.stringify(state));
-  const stats = { noteSaved: () => undefined };
   const process = testProcess();
   const clock = { ...process.clock, now: () => Date.UTC(2026, 2, 20, 10) };
-  return await openSink({ output: folder }, () => "", new Mask(), { ...process, clock, stats });
+  return await openSink({ output: folder }, () => "", new Mask(), { ...process, clock });
 }
 
 /** The numbers that the next file of people and the next state get. */

@@ -12,13 +12,11 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { testProcess } from "../../support/terminal.ts";
 
 describe("openSink()", () => {
-  const stats = { noteSaved: () => undefined };
-
   it("knows that another run has taken a state file, or a folder, over", async () => {
     const folder = await tempDir();
     const path = join(folder, "state.json");
     for (const to of [{ stateFile: path }, { output: folder }]) {
-      const sink = await openSink(to, () => "", new Mask(), { ...testProcess(), stats });
+      const sink = await openSink(to, () => "", new Mask(), testProcess());
       expect(sink.place).toBe(path);
       await sink.check();
       writeFileSync(`${path}.lock`, '{"token":"another"}\n');
@@ -33,7 +31,7 @@ describe("openSink()", () => {
     const path = join(folder, "state.json");
     writeFileSync(join(folder, "real.json"), '{"bookmarks":{"people":{"discoveredAt":"1"}}}');
     await symlink(join(folder, "real.json"), path);
-    const sink = await openSink({ state: path }, () => "", new Mask(), { ...testProcess(), stats });
+    const sink = await openSink({ state: path }, () => "", new Mask(), testProcess());
     expect([sink.place, sink.saved.streams.get("people")]).toEqual([null, { discoveredAt: "1" }]);
     await sink.check();
     expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
