@@ -62,7 +62,7 @@ export function* finalReport(run: JobRun): Generator<Notice> {
   const text =
     `${shown(answered)} answered, ${shown(spent.submissions)} submitted${spentSoFar(type, account)}; ` +
     `${plural(open.length, "job")} left open until the next sync${until}; ${plural(left, "item")} left for later syncs`;
-  yield { kind: "log", level: "info", endOf: stream, text };
+  yield { kind: "log", level: "info", text: `${stream}: ${text}` };
   if (isSecond) return;
   const problems = [...jobs.values()].flatMap(({ lastProblem }) => lastProblem?.code ?? []);
   const places = refused.slice(0, MAX_PLACES).map(({ place, code }) => `${place} (${code})`);

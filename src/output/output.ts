@@ -83,11 +83,10 @@ class Output {
 
   async emit(event: Event): Promise<void> {
     this.#stats.note(event);
-    if (event.kind === "log" && event.endOf !== undefined) return;
     this.#display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.#toSink(event);
-    if (event.kind === "end") await this.#inform(...this.#stats.takeFinalLines(), this.#endText);
+    if (event.kind === "end") await this.#inform(this.#endText);
     await this.#pass(event);
     const { current } = this.#stats;
     if (event.kind === "close" && current !== undefined) await this.#report(current);
@@ -143,10 +142,7 @@ class Output {
     const points = this.#options.metrics === true ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);
     const [end, ...more] = streamTexts(stream);
-    await this.#inform(
-      [`Stream "${stream.stream}": ${end}`, ...this.#stats.takeFinalLines()].join("; "),
-      ...more,
-    );
+    await this.#inform(`Stream "${stream.stream}": ${end}`, ...more);
   }
 
   #stop(): void {

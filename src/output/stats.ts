@@ -104,7 +104,6 @@ export class RunStats {
   readonly #from: Mark;
   /** The errors that are not those of one stream. */
   readonly #errors: unknown[] = [];
-  #finalLines: string[] = [];
   #usage: () => Usage = noUsage;
 
   constructor(clock: Pick<Clock, "now" | "monotonic">) {
@@ -122,16 +121,10 @@ export class RunStats {
     if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
     if (event.kind === "records") this.waiting = undefined;
     if (event.kind === "failed") this.#errors.push(event.error);
-    if (event.kind === "log" && event.endOf !== undefined) this.#finalLines.push(event.text);
     if (event.kind === "open") this.#open(event);
     const stream = this.#streams.at(-1);
     if (stream !== undefined && "stream" in event && event.stream === stream.opened.stream)
       this.#count(stream, event);
-  }
-
-  /** The texts in which streams describe their ends, each once. */
-  takeFinalLines(): readonly string[] {
-    return this.#finalLines.splice(0);
   }
 
   /** @param saved what has left by now */

@@ -115,8 +115,6 @@ export type Notice =
       readonly kind: "log";
       readonly level: "info" | "warn";
       readonly text: string;
-      /** The stream whose end this describes: it is said with the counts of that end. */
-      readonly endOf?: string;
       /** A measurement of a stream, for programs that show those instead of the text. */
       readonly metric?: { readonly tags: { readonly stream: string } };
     }

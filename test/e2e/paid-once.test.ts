@@ -139,7 +139,7 @@ describe("email_verifications", () => {
       verified_at: expect.stringMatching(/^2026-03-02T10:00/),
       response: expect.objectContaining({ email: "a@x.example", checks: expect.anything() }),
     });
-    const refresh: Sync = { isForgotten: true, syncMode: "full_refresh", says: "; 1 answered, 0 submitted" };
+    const refresh: Sync = { isForgotten: true, syncMode: "full_refresh", says: ": 1 answered, 0 submitted" };
     const second = await stage.play({ bought: 0 }, { ...refresh, bought: 0 });
     expect(second.records()).toEqual([record]);
   });
