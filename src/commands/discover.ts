@@ -5,7 +5,7 @@ import { inferSchema } from "../catalog/infer-schema.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
 import { openConfig } from "../config/config-files.ts";
-import { runToEnd } from "../output/output.ts";
+import { type OutputOptions, runToEnd } from "../output/output.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
@@ -24,10 +24,10 @@ export type DiscoverOptions = {
 /** Says which streams there are and which fields their live records have: in a catalog, or in a table at a terminal. */
 export async function discover({ config: file, json }: DiscoverOptions, runtime: Runtime): Promise<number> {
   const isTable = runtime.stdout.isTTY === true && json !== true;
-  const how = isTable
-    ? ({ logs: true, reader: "person" } as const)
-    : { logs: false, format: airbyte({ now: runtime.clock.now }) };
-  return await runToEnd({ name: "source-contact-intelligence", ...how }, runtime, async (open) => {
+  const outputOptions: OutputOptions = isTable
+    ? { audience: "person" }
+    : { audience: "airbyte", format: airbyte({ now: runtime.clock.now }) };
+  return await runToEnd(outputOptions, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(file, runtime.environment);
     const text = await withGuests({ config, runtime, reporter: output }, async (run) => {

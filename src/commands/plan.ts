@@ -25,8 +25,7 @@ export type PlanOptions = {
 /** Prints the shards of a stream for several machines: one JSON object a line, or a table at a terminal. */
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const { stream, shards, shardsAtOnce } = options;
-  const name = "source-contact-intelligence";
-  return await runToEnd({ name, logs: true, reader: "person" }, runtime, async (open) => {
+  return await runToEnd({ audience: "person" }, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(options.config, runtime.environment);
     // The shards that begin right afterwards use the same key.

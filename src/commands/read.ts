@@ -48,11 +48,10 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const language = isJsonl ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
   const isSilent = output !== undefined || dryRun === true;
   const format = isSilent ? undefined : language;
-  const logs = isJsonl || isSilent;
-  const reader = logs ? ("person" as const) : undefined;
-  const name = "source-contact-intelligence";
-  const outputOptions = { name, format, logs, reader, logLevel, summary };
-  return await runToEnd(outputOptions, runtime, (open) => readAsked(options, runtime, open));
+  const audience = isJsonl || isSilent ? "person" : "airbyte";
+  return await runToEnd({ audience, format, logLevel, summary }, runtime, (open) =>
+    readAsked(options, runtime, open),
+  );
 }
 
 /** Throws UsageError for rows that would fill a terminal unasked. */

@@ -7,7 +7,7 @@ import { openConfig } from "../config/config-files.ts";
 import { readText } from "../output/files/read-file.ts";
 import { writeFailure } from "../output/files/reason.ts";
 import { forgetFiles } from "../output/folder-state.ts";
-import { runToEnd } from "../output/output.ts";
+import { type OutputOptions, runToEnd } from "../output/output.ts";
 import { StateFile } from "../output/state-file.ts";
 import { SUPPRESSED_BY } from "../privacy/suppress.ts";
 import { write } from "../protocol/writer.ts";
@@ -52,7 +52,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     );
   let answer = 2;
   let said = "";
-  const outputOptions = { name: "source-contact-intelligence", logs: true, flushBeforeAnswer: true };
+  const outputOptions: OutputOptions = { audience: "person", flushBeforeAnswer: true };
   const code = await runToEnd(outputOptions, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({}, config);

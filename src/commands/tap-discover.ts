@@ -4,7 +4,7 @@ import { toSingerCatalog } from "../catalog/singer.ts";
 import { ROW_STREAMS } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { readConfigs } from "../config/config-files.ts";
-import { runToEnd, tapOutput } from "../output/output.ts";
+import { runToEnd } from "../output/output.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, RunOptions } from "../run/run.ts";
@@ -30,7 +30,7 @@ const limitedTooLong = (until: number): TransientError =>
  * The discovery fails if the service could show a stream and does not: a catalog without its fields would let none out.
  */
 export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
-  return await runToEnd(tapOutput(logLevel), runtime, async (open) => {
+  return await runToEnd({ audience: "singer", logLevel }, runtime, async (open) => {
     const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
     let config: Config | undefined;

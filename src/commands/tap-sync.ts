@@ -5,7 +5,7 @@ import { streamsIn } from "../catalog/singer.ts";
 import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
 import { readConfigs } from "../config/config-files.ts";
 import { readCatalog } from "../output/files/read-file.ts";
-import { type OpenOutput, runToEnd, tapOutput } from "../output/output.ts";
+import { type OpenOutput, runToEnd } from "../output/output.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { incremental, readableStreams } from "../run/probe.ts";
@@ -20,7 +20,8 @@ import type { TapOptions } from "./tap-options.ts";
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
   // Nothing, until it is known what is selected.
   const language: { format: Language } = { format: () => "" };
-  const outputOptions = tapOutput(options.logLevel, (event) => language.format(event));
+  const format: Language = (event) => language.format(event);
+  const outputOptions = { audience: "singer", logLevel: options.logLevel, format } as const;
   return await runToEnd(outputOptions, runtime, (open) => syncSelected(options, runtime, open, language));
 }
 

@@ -1,6 +1,6 @@
 import { loadSchema } from "../catalog/schema.ts";
 import { readConfigs } from "../config/config-files.ts";
-import { runToEnd, tapOutput } from "../output/output.ts";
+import { runToEnd } from "../output/output.ts";
 import { logLevelOf } from "../protocol/log.ts";
 import { type ProbedStream, probeStreams } from "../run/probe.ts";
 import type { Run } from "../run/run.ts";
@@ -12,7 +12,7 @@ import type { TapOptions } from "./tap-options.ts";
 export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
   // Its log is its answer, also at a terminal.
   const level = logLevel ?? logLevelOf(runtime.environment);
-  return await runToEnd(tapOutput(level), runtime, async (open) => {
+  return await runToEnd({ audience: "singer", logLevel: level }, runtime, async (open) => {
     const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
     return await withGuests({ config: parse(), runtime, reporter: output }, testStreams);

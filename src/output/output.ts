@@ -23,18 +23,15 @@ import {
 
 /** How a command reports a run. */
 export type OutputOptions = {
-  /** The name of this program in its logs. */
-  readonly name: string;
+  /**
+   * The program's user. Airbyte's language has words for logs, all others have them on stderr. Singer's platforms get metrics.
+   * A person gets exit code 2 for failures that only a person can correct, and stdout without state.
+   */
+  readonly audience: "airbyte" | "singer" | "person";
   /** The language of stdout; undefined: it is silent. */
   readonly format?: Language | undefined;
-  /** Whether the language has no words for logs, so that they go to stderr. */
-  readonly logs: boolean;
   /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
   readonly flushBeforeAnswer?: boolean;
-  /** Whether the log takes the metrics of each stream. */
-  readonly metrics?: boolean;
-  /** A person has exit code 2 for failures that only a person can correct, and stdout without state. Platforms know 0 and 1. */
-  readonly reader?: "person" | undefined;
   readonly logLevel?: LogLevel | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
@@ -100,14 +97,13 @@ class Output {
   /** Returns when all has left, the summary too. */
   async close(): Promise<void> {
     await this.sink.close();
-    const { logLevel, summary: path } = this.#options;
-    const { stderr } = this.#runtime;
     this.#stop();
     await unlessClosed(this.#log?.close());
+    const { logLevel, summary: path } = this.#options;
+    const { stderr } = this.#runtime;
     const summary = this.#summary;
     const isSilent = logLevel === "error" || logLevel === "critical";
-    const leftover = this.#leftover.map((saved) => `Run ${summary.outcome}: ${saved}\n`);
-    const text = [summaryText(summary), ...leftover].join("");
+    const text = summaryText(summary, this.#leftover);
     if (stderr.isTTY === true && !isSilent) stderr.write(this.mask.apply(text));
     if (path !== undefined) await writeSummary(path, summary, this.mask.apply);
   }
@@ -139,7 +135,7 @@ class Output {
 
   /** Reports a stream that has ended. */
   async #report(stream: CurrentStream): Promise<void> {
-    const points = this.#options.metrics === true ? metricsOf(stream, this.#runtime.pid) : [];
+    const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);
     const [end, ...more] = streamTexts(stream);
     await this.#inform(`Stream "${stream.stream}": ${end}`, ...more);
@@ -151,17 +147,17 @@ class Output {
   }
 
   get #savedText(): string {
-    const { reader, flushBeforeAnswer } = this.#options;
+    const { audience, flushBeforeAnswer } = this.#options;
     if (flushBeforeAnswer === true) return "there is no answer. Run again";
-    return savedText(this.#summary, reader !== "person");
+    return savedText(this.#summary, audience !== "person");
   }
 
   /** The saved part of a run that has failed. The error of an interrupted run has it already. */
-  get #leftover(): readonly string[] {
+  get #leftover(): string | undefined {
     const { outcome, streams } = this.#summary;
     const isFailure = outcome === "failed" || outcome === "incomplete";
     const hasState = streams.length > 0 && this.#options.flushBeforeAnswer !== true;
-    return isFailure && hasState ? [this.#savedText] : [];
+    return isFailure && hasState ? this.#savedText : undefined;
   }
 
   /** The last log message; undefined: no stream was read. */
@@ -169,7 +165,7 @@ class Output {
     const summary = this.#summary;
     if (summary.streams.length === 0) return undefined;
     const windows = this.#runtime.stderr.isTTY === true ? "" : windowsText(summary);
-    const end = [runText(summary), ...this.#leftover].join("; ");
+    const end = [runText(summary), this.#leftover].filter(Boolean).join("; ");
     return windows === "" ? end : `${end}. Windows: ${windows}`;
   }
 
@@ -191,11 +187,6 @@ class Output {
   }
 }
 
-/** The output of every Singer command. The language has no words for logs. */
-export const tapOutput = (logLevel: LogLevel | undefined, format?: Language): OutputOptions => ({
-  ...{ name: "tap-contact-intelligence", logs: true, metrics: true, logLevel, format },
-});
-
 /**
  * Opens the log on stderr. A person at a terminal sees failures even if the language has its own logs, unless stdout is a
  * terminal too. Progress and summary show the rest.
@@ -207,10 +198,11 @@ function logWriter(
   mask: Mask,
   isDrawn: () => boolean,
 ): Writer | undefined {
-  const { name, logs, logLevel } = options;
+  const { audience, logLevel } = options;
+  const name = audience === "singer" ? "tap-contact-intelligence" : "source-contact-intelligence";
   const { stdout, stderr, clock, pid, environment } = runtime;
   const readable = stderr.isTTY === true;
-  if (!logs && (!readable || stdout.isTTY === true)) return undefined;
+  if (audience === "airbyte" && (!readable || stdout.isTTY === true)) return undefined;
   const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
   const waits = (): LogLevel => (readable && !isDrawn() ? "warning" : "info");
   const language = log({ name, pid, now: clock.now, level, readable, waits });
@@ -254,7 +246,7 @@ export async function runToEnd(
     await output.close();
     runtime.signal.throwIfAborted();
     if (complete) return 0;
-    return options.reader === "person" && output.isForPerson ? 2 : 1;
+    return options.audience === "person" && output.isForPerson ? 2 : 1;
   } finally {
     await output.release();
   }

@@ -91,9 +91,11 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
   return `saved ${named.join(", ")} in ${place}. Run again to continue`;
 }
 
-/** The summary for a person at a terminal: a line for each stream. */
-export const summaryText = ({ streams }: RunSummary): string =>
-  streams.map((stream) => `${stream.stream}: ${streamTexts(stream).join("\n  ")}\n`).join("");
+/** The summary for a person at a terminal: a line for each stream, and what a run that failed has saved. */
+export function summaryText({ streams, outcome }: RunSummary, saved: string | undefined): string {
+  const lines = streams.map((stream) => `${stream.stream}: ${streamTexts(stream).join("\n  ")}\n`);
+  return [...lines, ...(saved === undefined ? [] : [`Run ${outcome}: ${saved}\n`])].join("");
+}
 
 /** Throws ConfigError for a path where no summary can be written: better now than after hours. */
 export async function checkSummaryPath(path: string): Promise<void> {

@@ -51,7 +51,7 @@ it("a run tells of a lock that it watches, in the run's language and in its log"
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const runtime = testProcess({ clock, stdout, stderr });
     const format = logs ? () => "" : airbyte({ now: () => 0 });
-    await runToEnd({ name: "x", logs, format }, runtime, async (open) => {
+    await runToEnd({ audience: logs ? "person" : "airbyte", format }, runtime, async (open) => {
       await open({ stateFile: path });
       return true;
     });
