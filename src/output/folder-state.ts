@@ -26,7 +26,7 @@ export type NamedPart = { readonly part: string; readonly name: string };
 export type FolderState = {
   readonly version: 1;
   /** The largest number that a file of each stream has. */
-  readonly numbers: Readonly<Record<string, number>>;
+  readonly numbers: Record<string, number>;
   /** The folder has a sample: at most this many rows of each stream. Undefined: all rows. */
   readonly sample?: number | undefined;
   /** Rows of the stream `key` that are about to become visible, and the state that counts once they are; null: a sample. */
@@ -105,10 +105,10 @@ export async function finish(folder: string, file: StateFile, output: FolderStat
 }
 
 /**
- * Finishes the commit that a killed run has begun, and removes all other parts. Returns the largest number that each
- * stream has given. Throws ConfigError, and the system's errors as they are.
+ * Finishes the commit that a killed run has begun, and removes all other parts. Throws ConfigError, and the system's errors
+ * as they are.
  */
-export async function recover(folder: string, file: StateFile): Promise<Record<string, number>> {
+export async function recover(folder: string, file: StateFile): Promise<FolderState> {
   const output = parseFolderState(folder, file.saved.rest["output"]);
   const numbers = { ...output.numbers };
   // A killed run may have replaced the state without a sync. A power cut would undo that, but not the files that appear here.
@@ -123,7 +123,7 @@ export async function recover(folder: string, file: StateFile): Promise<Record<s
     // The state does not know these files. A number that no file has ends the search for known rows.
     if (largest > (numbers[stream] ?? 0)) numbers[stream] = largest + 1;
   }
-  return numbers;
+  return { version: 1, numbers, pending: null };
 }
 
 /** The number in the name of a file or folder that a run has published; 0 for any other name. */

@@ -5,7 +5,15 @@ import type { SavedState } from "../state/envelopes.ts";
 import type { Event } from "../sync/event.ts";
 import { writeFailure } from "./files/reason.ts";
 import { makeFolder } from "./files/replace.ts";
-import { type FileForm, fileName, finish, fullName, recover, startName } from "./folder-state.ts";
+import {
+  type FileForm,
+  type FolderState,
+  fileName,
+  finish,
+  fullName,
+  recover,
+  startName,
+} from "./folder-state.ts";
 import { isNewestFolder } from "./known-rows.ts";
 import type { Destination, Saved, Sink, SinkRuntime } from "./sink.ts";
 import { StateFile } from "./state-file.ts";
@@ -32,9 +40,7 @@ export class Folder implements Sink {
   readonly #path: string;
   readonly #file: StateFile;
   readonly #form: FileForm;
-  readonly #sample: number | undefined;
-  /** The largest number that a file of each stream has. */
-  readonly #numbers: Record<string, number>;
+  readonly #output: FolderState;
   readonly #clock: SinkRuntime["clock"];
   #committedAt: number;
   #stream: StreamFiles | undefined;
@@ -43,7 +49,7 @@ export class Folder implements Sink {
     path: string,
     file: StateFile,
     { compress, fileBytes: commitBytes = COMMIT_BYTES, limit }: Destination,
-    numbers: Record<string, number>,
+    output: FolderState,
     clock: SinkRuntime["clock"],
   ) {
     this.saved = file.saved;
@@ -51,8 +57,7 @@ export class Folder implements Sink {
     this.#path = path;
     this.#file = file;
     this.#form = { start: startName(clock.now()), gzip: compress === "gzip", commitBytes };
-    this.#sample = limit;
-    this.#numbers = numbers;
+    this.#output = { ...output, sample: limit };
     this.#clock = clock;
     this.#committedAt = clock.monotonic();
   }
@@ -125,7 +130,7 @@ export class Folder implements Sink {
     if (event.kind === "open") await this.#open(event);
     const stream = this.#stream;
     if (stream === undefined) return undefined;
-    if (event.kind === "records") await stream.append(event, this.#numbers[stream.name] ?? 0);
+    if (event.kind === "records") await stream.append(event, this.#output.numbers[stream.name] ?? 0);
     if (event.kind === "checkpoint") return await this.#checkpoint(stream, event);
     if (event.kind === "close") return await this.#close(stream, event.complete && event.error === undefined);
     return event.kind === "end" ? await this.#close(stream, false) : undefined;
@@ -151,7 +156,7 @@ export class Folder implements Sink {
 
   /** All rows of a stream that is read from the start are committed together, those of other streams once a state covers them. */
   async #close(stream: StreamFiles, complete: boolean): Promise<Saved | undefined> {
-    const isSample = this.#sample !== undefined;
+    const isSample = this.#output.sample !== undefined;
     if (isSample) stream.cover();
     const isWhole = complete && !stream.isConfirmed;
     const isDue = isSample || stream.isFromStart ? isWhole : stream.state !== undefined;
@@ -173,8 +178,7 @@ export class Folder implements Sink {
       return { part: basename(file.path), name: fileName(this.#form, this.#next(name), name, span) };
     });
     const files = full === undefined ? named : [{ part: await stream.gather(named), name: full }];
-    const numbers = { ...this.#numbers };
-    const output = { version: 1, numbers, sample: this.#sample, pending: { key, state, files } } as const;
+    const output = { ...this.#output, pending: { key, state, files } };
     // Once the new state file may have taken effect, the next run decides by what it finds.
     if (files.length > 0) await this.#file.save(key, null, { output }, () => stream.forget());
     await finish(this.#path, this.#file, output);
@@ -183,8 +187,8 @@ export class Folder implements Sink {
   }
 
   #next(stream: string): number {
-    const number = (this.#numbers[stream] ?? 0) + 1;
-    this.#numbers[stream] = number;
-    return number;
+    const { numbers } = this.#output;
+    numbers[stream] = (numbers[stream] ?? 0) + 1;
+    return numbers[stream];
   }
 }
