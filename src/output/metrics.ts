@@ -1,12 +1,12 @@
 import type { Event } from "../sync/event.ts";
-import type { CurrentStream } from "./stats.ts";
+import type { StreamSummary } from "./stats.ts";
 
 /**
  * The metrics of a stream that has ended, in the names and units of the Meltano SDK (`singer_sdk.metrics`): records,
  * requests, the seconds until their headers came, and the seconds that the stream took.
  */
 export function metricsOf(
-  { stream, outcome, rows, seconds, requests, requestSeconds }: CurrentStream,
+  { stream, outcome, rows, seconds, requests, request_seconds: requestSeconds }: StreamSummary,
   pid: number,
 ): readonly Event[] {
   const tags = { stream, pid };

@@ -10,7 +10,7 @@ import type { Event } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
-import { type CurrentStream, RunStats, type RunSummary } from "./stats.ts";
+import { RunStats, type RunSummary, type StreamSummary } from "./stats.ts";
 import {
   checkSummaryPath,
   runText,
@@ -134,7 +134,7 @@ class Output {
   }
 
   /** Reports a stream that has ended. */
-  async #report(stream: CurrentStream): Promise<void> {
+  async #report(stream: StreamSummary): Promise<void> {
     const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);
     const [end, ...more] = streamTexts(stream);

@@ -12,6 +12,8 @@ type Cost = {
   readonly retries: number;
   readonly bytes_received: number;
   readonly waited_seconds: number;
+  /** From the starts of requests to the headers of their answers, added up. */
+  readonly request_seconds: number;
 };
 
 /** The object that `--summary` writes: the rows of a run and their cost. Names and units are fixed. */
@@ -58,13 +60,8 @@ export type StreamSummary = Cost & {
   readonly spent: Spent | null;
 };
 
-/** A stream, and what no summary has of it. */
-export type CurrentStream = StreamSummary & {
-  /** Rows that came, also those that no visible file has yet. */
-  readonly arrived: number;
-  /** From the starts of its requests to the headers of their answers. */
-  readonly requestSeconds: number;
-};
+/** A stream, and the rows that came, also those that no visible file has yet. */
+export type CurrentStream = StreamSummary & { readonly arrived: number };
 
 /** The event for which a run waits. */
 export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
@@ -74,6 +71,9 @@ type Mark = { readonly at: number; readonly usage: Usage };
 
 type Closed = Extract<Event, { kind: "close" }>;
 
+/** The part of a summary that events add up. */
+type Sums = "expected_rows" | "windows" | "suppressed" | "files" | "state_after" | "spent";
+
 /** A stream's first and last event, and the sums of those between. */
 type StreamRecord = {
   readonly opened: Extract<Event, { kind: "open" }>;
@@ -81,15 +81,9 @@ type StreamRecord = {
   closed?: Closed;
   to?: Mark;
   arrived: number;
-  expected: number | null;
-  suppressed: number;
-  spent: Spent | null;
-  readonly windows: WindowRecord[];
-  /** The last state whose records have left. */
-  state: StreamState | null;
-  /** Files that can be seen, null if none are written, and their rows. */
-  files: number | null;
+  /** Rows in files that can be seen. */
   published: number;
+  readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
 };
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
@@ -131,8 +125,9 @@ export class RunStats {
   noteSaved(saved: Saved | undefined): void {
     const stream = this.#streams.findLast(({ opened }) => opened.stream === saved?.stream);
     if (stream === undefined || saved === undefined) return;
-    stream.state = saved.state ?? stream.state;
-    if (stream.files !== null) stream.files += saved.files ?? 0;
+    const { sums } = stream;
+    sums.state_after = saved.state ?? sums.state_after;
+    if (sums.files !== null) sums.files += saved.files ?? 0;
     stream.published += saved.rows ?? 0;
   }
 
@@ -146,9 +141,7 @@ export class RunStats {
   get current(): CurrentStream | undefined {
     const stream = this.#streams.at(-1);
     if (stream === undefined) return undefined;
-    const { from, to = this.#mark(), arrived } = stream;
-    const requestSeconds = rounded(to.usage.requestMs - from.usage.requestMs);
-    return { ...summaryOf(stream, to), arrived, requestSeconds };
+    return { ...summaryOf(stream, stream.to ?? this.#mark()), arrived: stream.arrived };
   }
 
   /** @param savedTo the file or folder that the next run continues from */
@@ -179,50 +172,46 @@ export class RunStats {
   }
 
   #open(opened: StreamRecord["opened"]): void {
-    this.#streams.push({
-      ...{ opened, from: this.#mark(), arrived: 0, expected: null, suppressed: 0, spent: null },
-      ...{ windows: [], state: null, published: 0 },
-      files: this.destination.output === undefined ? null : 0,
-    });
+    const files = this.destination.output === undefined ? null : 0;
+    const sums = { expected_rows: null, windows: [], suppressed: 0, files, state_after: null, spent: null };
+    this.#streams.push({ opened, from: this.#mark(), arrived: 0, published: 0, sums });
   }
 
   #count(stream: StreamRecord, event: Event): void {
-    if (event.kind === "estimate") stream.expected = event.rows;
+    const { sums } = stream;
+    if (event.kind === "estimate") sums.expected_rows = event.rows;
     if (event.kind === "records") {
       stream.arrived += event.lines.length;
-      stream.suppressed += event.suppressed ?? 0;
+      sums.suppressed += event.suppressed ?? 0;
     }
     if (event.kind === "checkpoint") {
-      stream.windows.push(...(event.read ?? []));
-      stream.spent = event.spent ?? stream.spent;
+      sums.windows = [...sums.windows, ...(event.read ?? [])];
+      sums.spent = event.spent ?? sums.spent;
     }
     if (event.kind === "close") [stream.closed, stream.to] = [event, this.#mark()];
   }
 }
 
-function summaryOf(stream: StreamRecord, until: Mark): StreamSummary {
-  const { opened, closed, state, files } = stream;
-  const { days = [], discoveredAt = null } = (state ?? {}) as {
+function summaryOf(
+  { opened, closed, from, arrived, published, sums }: StreamRecord,
+  until: Mark,
+): StreamSummary {
+  const { days = [], discoveredAt = null } = (sums.state_after ?? {}) as {
     days?: Coverage;
-    discoveredAt?: string | null;
+    discoveredAt?: string;
   };
   return {
     stream: opened.stream,
     outcome: closed === undefined ? "interrupted" : isWhole(closed) ? "complete" : "incomplete",
     error: closed?.error === undefined ? null : userMessage(closed.error),
-    rows: files === null ? stream.arrived : stream.published,
-    expected_rows: stream.expected,
-    windows: stream.windows,
-    suppressed: stream.suppressed,
+    rows: sums.files === null ? arrived : published,
+    ...sums,
     missing_days: missingDaysOf(days),
     recheck: withStatus(days, "again"),
     time_limit_reached: closed?.isTimeUp === true,
     saved_up_to: discoveredAt,
-    files,
     state_before: opened.before ?? null,
-    state_after: state,
-    spent: stream.spent,
-    ...costBetween(stream.from, until),
+    ...costBetween(from, until),
   };
 }
 
@@ -234,6 +223,7 @@ const costBetween = (from: Mark, to: Mark): Cost => ({
   retries: to.usage.retries - from.usage.retries,
   bytes_received: to.usage.bytesReceived - from.usage.bytesReceived,
   waited_seconds: rounded(to.usage.waitedMs - from.usage.waitedMs),
+  request_seconds: rounded(to.usage.requestMs - from.usage.requestMs),
 });
 
 /** Seconds to the millisecond. */
