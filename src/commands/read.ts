@@ -104,7 +104,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
       return true;
     }
     if (dryRun !== true && limit === undefined)
-      await openJobs(named, saved.streams, () => output.sink.check());
+      await openJobs(named, saved.streams, async () => output.sink.lock?.check());
     const streams = (named ?? (await readableStreams(run))).map((configured) => ({
       configured: options.fullRefresh === true ? inFull(configured) : configured,
     }));

@@ -77,7 +77,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
         if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
       });
     } finally {
-      await again?.release();
+      await again?.lock.release();
     }
     return true;
   });

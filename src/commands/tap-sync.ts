@@ -36,7 +36,7 @@ async function syncSelected(
   const output = await open(options, config);
   const { saved } = output.sink;
   return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
-    const checkState = (): Promise<void> => output.sink.check();
+    const checkState = async (): Promise<void> => output.sink.lock?.check();
     if (catalog === undefined) await openJobs(undefined, saved.streams, checkState);
     const streams = catalog === undefined ? await liveStreams(run) : streamsIn(catalog);
     const selected = select(catalog, streams);

@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import type { SavedState } from "../state/envelopes.ts";
 import type { Event } from "../sync/event.ts";
+import type { Lock } from "./files/lock.ts";
 import { writeFailure } from "./files/reason.ts";
 import { makeFolder } from "./files/replace.ts";
 import {
@@ -37,6 +38,7 @@ const COMMIT_MS = 60_000;
 export class Folder implements Sink {
   readonly saved: SavedState;
   readonly place: string | null;
+  readonly lock: Lock;
   readonly #path: string;
   readonly #file: StateFile;
   readonly #form: FileForm;
@@ -54,6 +56,7 @@ export class Folder implements Sink {
   ) {
     this.saved = file.saved;
     this.place = limit === undefined ? file.path : null;
+    this.lock = file.lock;
     this.#path = path;
     this.#file = file;
     this.#form = { start: startName(clock.now()), gzip: compress === "gzip", commitBytes };
@@ -88,7 +91,7 @@ export class Folder implements Sink {
     try {
       return new Folder(path, file, to, await recover(path, file), runtime.clock);
     } catch (error) {
-      await file.release();
+      await file.lock.release();
       throw writeFailure(path, error);
     }
   }
@@ -104,10 +107,6 @@ export class Folder implements Sink {
     }
   }
 
-  check(): Promise<void> {
-    return this.#file.check();
-  }
-
   /** Commits what a state covers. */
   settle(): Promise<Saved | undefined> {
     return this.emit({ kind: "end" });
@@ -118,7 +117,7 @@ export class Folder implements Sink {
   /** Removes what no state names, and gives the lock back. */
   async release(): Promise<void> {
     await this.#discard();
-    await this.#file.release();
+    await this.lock.release();
   }
 
   async #discard(): Promise<void> {

@@ -5,7 +5,7 @@ import type { Mask } from "../protocol/mask.ts";
 import { Writer } from "../protocol/writer.ts";
 import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../sync/event.ts";
-import type { LockRuntime } from "./files/lock.ts";
+import type { Lock, LockRuntime } from "./files/lock.ts";
 import { readText } from "./files/read-file.ts";
 import { Folder } from "./folder.ts";
 import { StateFile } from "./state-file.ts";
@@ -24,10 +24,10 @@ export type Sink = {
   readonly saved: SavedState;
   /** The file from which the next run goes on; null: the state goes to stdout, or nowhere. */
   readonly place: string | null;
+  /** The lock of that file. */
+  readonly lock: Lock | undefined;
   /** Returns when there is room for more; for a checkpoint, when it is saved, or will be with a later one. */
   emit(event: Event): Promise<Saved | undefined>;
-  /** Throws TransientError if another run has taken over the state that this one saves. */
-  check(): Promise<void>;
   /** Saves what can still be saved of a run that cannot go on. Waits for no reader. */
   settle(): Promise<Saved | undefined>;
   /** Returns when all has left. */
@@ -89,15 +89,15 @@ export function stdoutSink(
   return {
     saved: file?.saved ?? given,
     place: file?.path ?? null,
+    lock: file?.lock,
     emit: async (event) => {
       const hasLeft = await writer.emit(event);
       if (event.kind !== "checkpoint" || !hasLeft) return undefined;
       await file?.save(stateKey(event.stream, event.namespace), event.state);
       return event;
     },
-    check: async () => file?.check(),
     settle: async () => undefined,
     close: writer.close.bind(writer),
-    release: async () => file?.release(),
+    release: async () => file?.lock.release(),
   };
 }

@@ -13,13 +13,13 @@ import { removeLeftovers, replaceFile, statReplaceable } from "./files/replace.t
  */
 export class StateFile {
   readonly path: string;
-  readonly #lock: Lock;
+  readonly lock: Lock;
   readonly #bookmarks: Map<string, unknown>;
   #rest: JsonObject;
 
   private constructor(path: string, lock: Lock, saved: SavedState) {
     this.path = path;
-    this.#lock = lock;
+    this.lock = lock;
     this.#bookmarks = new Map(saved.streams);
     this.#rest = saved.rest;
   }
@@ -65,7 +65,7 @@ export class StateFile {
     this.#rest = { ...this.#rest, ...rest };
     const text = `${JSON.stringify({ ...this.#rest, bookmarks: Object.fromEntries(this.#bookmarks) })}\n`;
     const beforeRename = async (): Promise<void> => {
-      await this.check();
+      await this.lock.check();
       onReplace();
     };
     try {
@@ -75,16 +75,6 @@ export class StateFile {
       const isOurs = codeOf(cause) === undefined && cause instanceof Error;
       throw new OutputError(isOurs ? cause.message : why, { cause });
     }
-  }
-
-  /** Throws TransientError if another run has taken over. Call it right before anything that cannot be taken back. */
-  async check(): Promise<void> {
-    await this.#lock.check();
-  }
-
-  /** Gives the lock back. */
-  async release(): Promise<void> {
-    await this.#lock.release();
   }
 }
 

@@ -27,7 +27,7 @@ const runtime: LockRuntime = {
 
 async function openFile(name = path): Promise<StateFile> {
   const file = await StateFile.open(name, runtime);
-  onTestFinished(() => file.release());
+  onTestFinished(() => file.lock.release());
   return file;
 }
 
@@ -46,14 +46,14 @@ describe("StateFile", () => {
   it("is empty before there is a file, and makes none before there is a state", async () => {
     const file = await openFile();
     expect(file.saved.streams.size).toBe(0);
-    await file.release();
+    await file.lock.release();
     expect(await textsIn(folder)).toEqual({});
   });
 
   it("replaces the file and keeps the one before", async () => {
     const file = await openSaved();
     await file.save(...at("2"));
-    await file.release();
+    await file.lock.release();
     expect(await textsIn(folder)).toEqual({ "state.json": textAt("2"), "state.json.previous": textAt("1") });
   });
 
@@ -98,8 +98,8 @@ describe("StateFile", () => {
     await file.save(...at("2"));
     await expect(stopped.save(...at("old"))).rejects.toThrow(OutputError);
     expect(await textsIn(folder)).toMatchObject({ "state.json": textAt("2") });
-    await stopped.release();
-    await file.check();
+    await stopped.lock.release();
+    await file.lock.check();
   });
 
   it("cannot be replaced by a run that was stopped between its last look at the lock and the rename", async () => {
