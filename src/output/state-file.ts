@@ -79,11 +79,8 @@ export class StateFile {
 }
 
 function parseSaved(path: string, text: string): SavedState {
-  if (text.trim() === "")
-    throw new ConfigError(
-      `Cannot use the state file "${path}": it is empty, which no run leaves behind. Put "${path}.previous" in its place, or remove it to read everything from the start`,
-    );
   try {
+    if (text.trim() === "") throw new ConfigError("It is empty, which no run leaves behind");
     return parseStateText(text);
   } catch (cause) {
     const why = cause instanceof ConfigError ? cause.message : String(cause);

@@ -17,7 +17,6 @@ export class Part {
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
-  #isSealed = false;
   /** Bytes that are not written yet, at the start of a buffer: joined strings take half as much time again. */
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
@@ -52,10 +51,8 @@ export class Part {
     if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all is on the disk. Nothing can be appended afterwards. May be called twice. */
+  /** Returns when all is on the disk. Nothing can be appended afterwards. */
   async seal(): Promise<void> {
-    if (this.#isSealed) return;
-    this.#isSealed = true;
     await this.#flush();
     if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
     await this.#file?.sync();

@@ -56,8 +56,9 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
     throw new ConfigError(`Cannot replace the file "${path}": ${reasonOf(error)}`, { cause: error });
   });
   if (stats === undefined || stats.isFile()) return stats;
-  const advice = stats.isSymbolicLink() ? "Name the file that it points to" : "Name a regular file";
-  throw new ConfigError(`Cannot replace the file "${path}": it is ${fileKindOf(stats)}. ${advice}`);
+  throw new ConfigError(
+    `Cannot replace the file "${path}": it is a link, a folder, a pipe or a device. Name a regular file`,
+  );
 }
 
 /**
@@ -157,9 +158,4 @@ async function keep(path: string): Promise<void> {
     // A rename onto another link to the same file does nothing, and a killed run may have left that link.
     await rm(next, { force: true });
   }
-}
-
-function fileKindOf(stats: Stats): string {
-  if (stats.isSymbolicLink()) return "a link";
-  return stats.isDirectory() ? "a folder" : "a pipe, a socket or a device";
 }

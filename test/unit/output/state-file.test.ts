@@ -67,16 +67,18 @@ describe("StateFile", () => {
   it("refuses a link, a folder, a device and a mistyped path before anything is asked of the service", async () => {
     await writeFile(join(folder, "real.json"), "{}");
     await symlink(join(folder, "real.json"), path);
-    await expect(openFile()).rejects.toThrow("it is a link. Name the file that it points to");
-    await expect(openFile(folder)).rejects.toThrow("it is a folder");
-    await expect(openFile("/dev/null")).rejects.toThrow("it is a pipe, a socket or a device");
+    await expect(openFile()).rejects.toThrow(
+      "it is a link, a folder, a pipe or a device. Name a regular file",
+    );
+    await expect(openFile(folder)).rejects.toThrow("Name a regular file");
+    await expect(openFile("/dev/null")).rejects.toThrow("Name a regular file");
     expect(existsSync("/dev/null.lock")).toBe(false);
     await expect(openFile(join(folder, "typo", "state.json"))).rejects.toThrow(/there is no folder ".*typo"/);
     expect(await textsIn(folder)).toEqual({ "real.json": "{}", "state.json": "{}" });
   });
 
   it.each([
-    [" \n", "it is empty, which no run leaves behind. Put"],
+    [" \n", "it is damaged. It is empty, which no run leaves behind. The state before it"],
     ['{"bookmarks": {', "it is damaged. "],
   ])(
     "takes a file that holds %j for damage, names the one before it, and leaves no lock",
