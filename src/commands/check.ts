@@ -4,9 +4,9 @@ import { PEOPLE } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
 import { describeJobs } from "../jobs/report.ts";
-import { waitingText } from "../output/progress.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
+import { waitingText } from "../protocol/language.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import { probeStreams } from "../run/probe.ts";
@@ -46,7 +46,7 @@ export async function testConfig(
     emit: async (event) => {
       if (event.kind === "log") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
-      runtime.stderr.write(reporter.mask.apply(`${capital(waitingText(event))}\n`));
+      runtime.stderr.write(reporter.mask.apply(`${waitingText(event)}\n`));
     },
   };
   try {
@@ -58,8 +58,6 @@ export async function testConfig(
     return { status: "FAILED", message: reporter.mask.apply(userMessage(error)), error };
   }
 }
-
-const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 const MESSAGES = { warning: (text: string) => logMessage("WARN", text), status: statusMessage };
 

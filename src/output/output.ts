@@ -57,7 +57,7 @@ class Output {
     this.#options = options;
     this.#runtime = runtime;
     this.#stats = new RunStats(runtime.clock);
-    this.#log = logWriter(options, runtime, this.mask, () => this.#display !== undefined);
+    this.#log = logWriter(options, runtime, this.mask);
     this.sink = stdoutSink(options.format, this.mask, runtime);
     const tick = (): void => void this.#inform(progressText(this.#stats)).catch(() => undefined);
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
@@ -190,22 +190,15 @@ class Output {
 /**
  * Opens the log on stderr. A person at a terminal sees failures even if the language has its own logs, unless stdout is a
  * terminal too. Progress and summary show the rest.
- * @param isDrawn whether progress is shown by now
  */
-function logWriter(
-  options: OutputOptions,
-  runtime: Runtime,
-  mask: Mask,
-  isDrawn: () => boolean,
-): Writer | undefined {
+function logWriter(options: OutputOptions, runtime: Runtime, mask: Mask): Writer | undefined {
   const { audience, logLevel } = options;
   const name = audience === "singer" ? "tap-contact-intelligence" : "source-contact-intelligence";
   const { stdout, stderr, clock, pid, environment } = runtime;
   const readable = stderr.isTTY === true;
   if (audience === "airbyte" && (!readable || stdout.isTTY === true)) return undefined;
   const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
-  const waits = (): LogLevel => (readable && !isDrawn() ? "warning" : "info");
-  const language = log({ name, pid, now: clock.now, level, readable, waits });
+  const language = log({ name, pid, now: clock.now, level, readable });
   return new Writer(language, stderr, mask.apply);
 }
 

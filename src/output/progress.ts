@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import { plural, shown } from "../base/text.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { RunStats, Waiting } from "./stats.ts";
+import type { RunStats } from "./stats.ts";
 import { rowsText, shownSeconds } from "./summary.ts";
 
 /** Shows a person at a terminal how a run gets on. */
@@ -49,9 +49,8 @@ const canRedraw = ({ TERM, CI }: Runtime["environment"]): boolean => TERM !== "d
 const SECONDS_BEFORE_GUESS = 3;
 
 /** "people: 1,500 of about 3,000 rows, 9 requests, 500 rows/s, about 3.0 s left"; undefined: nothing is being read. */
-export function progressText({ current, waiting }: RunStats): string | undefined {
-  const wait = waiting === undefined ? [] : [waitingText(waiting)];
-  if (current === undefined || current.outcome !== "interrupted") return wait[0];
+export function progressText({ current }: RunStats): string | undefined {
+  if (current === undefined || current.outcome !== "interrupted") return undefined;
   const { stream, arrived, expected_rows: expected, requests, seconds } = current;
   const rate = seconds < SECONDS_BEFORE_GUESS ? 0 : Math.round(arrived / seconds);
   const left = expected === null || rate === 0 ? 0 : (expected - arrived) / rate;
@@ -59,12 +58,6 @@ export function progressText({ current, waiting }: RunStats): string | undefined
     `${stream}: ${rowsText(arrived, expected)}`,
     plural(requests, "request"),
     ...(rate === 0 ? [] : [`${shown(rate)} rows/s`]),
-    ...(left < 1 || waiting !== undefined ? wait : [`about ${shownSeconds(left)} left`]),
+    ...(left < 1 ? [] : [`about ${shownSeconds(left)} left`]),
   ].join(", ");
-}
-
-/** "try 2 of 5: the connection was refused (ECONNREFUSED)" */
-export function waitingText(waiting: Waiting): string {
-  if (waiting.kind === "retrying") return `try ${waiting.attempt} of ${waiting.attempts}: ${waiting.reason}`;
-  return `waiting for the rate limit until ${new Date(waiting.until).toISOString()}`;
 }

@@ -2,7 +2,7 @@ import { userMessage } from "../protocol/error-text.ts";
 import type { Clock } from "../service/clock.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
-import type { Event, Notice, Spent, StreamState, WindowRecord } from "../sync/event.ts";
+import type { Event, Spent, StreamState, WindowRecord } from "../sync/event.ts";
 import type { Destination, Saved } from "./sink.ts";
 
 /** The cost of a run or a stream. */
@@ -63,9 +63,6 @@ export type StreamSummary = Cost & {
 /** A stream, and the rows that came, also those that no visible file has yet. */
 export type CurrentStream = StreamSummary & { readonly arrived: number };
 
-/** The event for which a run waits. */
-export type Waiting = Extract<Notice, { kind: "limited" | "retrying" }>;
-
 /** A moment (monotonic ms), and what the service was asked until then. */
 type Mark = { readonly at: number; readonly usage: Usage };
 
@@ -90,8 +87,6 @@ type StreamRecord = {
 export class RunStats {
   /** The place that takes records and state. */
   destination: Destination = {};
-  /** Undefined while records come. */
-  waiting: Waiting | undefined;
   readonly #streams: StreamRecord[] = [];
   readonly #clock: Pick<Clock, "now" | "monotonic">;
   readonly #startedAt: number;
@@ -112,8 +107,6 @@ export class RunStats {
   }
 
   note(event: Event): void {
-    if (event.kind === "limited" || event.kind === "retrying") this.waiting = event;
-    if (event.kind === "records") this.waiting = undefined;
     if (event.kind === "failed") this.#errors.push(event.error);
     if (event.kind === "open") this.#open(event);
     const stream = this.#streams.at(-1);

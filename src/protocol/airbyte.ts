@@ -10,7 +10,7 @@ import {
   stateMessage,
   streamStatus,
 } from "./airbyte-message.ts";
-import { asciiJson, type Language, retryText, splice } from "./language.ts";
+import { asciiJson, type Language, splice, waitingText } from "./language.ts";
 
 /**
  * The Airbyte protocol's `read`. Errors leave at the end, because some clients stop at the first.
@@ -49,7 +49,7 @@ class AirbyteRun {
       case "close":
         return this.#close(descriptorOf(event), event.complete, event.error);
       case "retrying":
-        return logMessage("INFO", retryText(event));
+        return logMessage("INFO", waitingText(event));
       case "limited":
         return this.#limited(event.until);
       case "log":

@@ -36,12 +36,9 @@ const NOT_ASCII = /[\u007f-\uffff]/g;
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
-export function retryText({
-  what,
-  reason,
-  attempt,
-  attempts,
-  waitMs,
-}: Extract<Notice, { kind: "retrying" }>): string {
+export function waitingText(event: Extract<Notice, { kind: "limited" | "retrying" }>): string {
+  if (event.kind === "limited")
+    return `Waiting for the rate limit until ${new Date(event.until).toISOString()}`;
+  const { what, reason, attempt, attempts, waitMs } = event;
   return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
 }

@@ -2,7 +2,7 @@ import { ConnectorError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import type { Event } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
-import { jsonLine, type Language, retryText } from "./language.ts";
+import { jsonLine, type Language, waitingText } from "./language.ts";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
 
@@ -16,8 +16,6 @@ export type LogOptions = {
   readonly level: LogLevel;
   /** True: lines for a person at a terminal. False: lines for Meltano. */
   readonly readable: boolean;
-  /** The level of messages about waiting, which a person without a progress line sees. */
-  readonly waits?: () => LogLevel;
 };
 
 export type LogEntry = {
@@ -34,7 +32,8 @@ export type LogEntry = {
 export function log(options: LogOptions): Language {
   let failure: LogEntry | undefined;
   return (event) => {
-    const entry = entryOf(event, options.waits?.() ?? "info");
+    // A person sees what is waited for.
+    const entry = entryOf(event, options.readable ? "warning" : "info");
     if (entry?.level === "error") failure ??= { ...entry, level: "critical" };
     const last = event.kind === "end" && !options.readable ? failure : undefined;
     return [entry, last].map((said) => (said === undefined ? "" : logLine(said, options))).join("");
@@ -85,11 +84,8 @@ function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
       return { level: level === "warn" ? "warning" : "info", text };
     }
     case "retrying":
-      return { level: waits, text: retryText(event) };
-    case "limited": {
-      const until = new Date(event.until).toISOString();
-      return { level: waits, text: `Waiting for the rate limit until ${until}` };
-    }
+    case "limited":
+      return { level: waits, text: waitingText(event) };
     case "fields":
     case "records":
     case "checkpoint":

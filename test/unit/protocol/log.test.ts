@@ -56,10 +56,6 @@ describe("the log", () => {
       ["critical", "b", 'Stream "b"'],
     ];
     expect(said(EVENTS)).toEqual(LINES);
-    const waits = said(EVENTS, { ...OPTIONS, waits: () => "debug", level: "debug" });
-    expect(waits).toEqual(
-      LINES.map((line, nth) => (nth === 4 || nth === 5 ? ["debug", ...line.slice(1)] : line)),
-    );
     expect(linesFor(EVENTS).flatMap((line) => JSON.parse(line).metric_info ?? [])).toEqual([metric]);
   });
 
@@ -67,6 +63,7 @@ describe("the log", () => {
     const lines = linesFor(EVENTS, READABLE).map(asRead);
     expect(lines).toHaveLength(8);
     expect(lines[2]).toBe("2026-01-02T03:04:05.678Z WARNING  hot é");
+    expect(lines[4]).toContain("WARNING  Waiting for the rate limit until");
     expect(lines.join("\n").match(/no c/g)).toHaveLength(1);
   });
 
