@@ -15,7 +15,7 @@ import {
   checkSummaryPath,
   runText,
   savedText,
-  streamTexts,
+  streamText,
   summaryText,
   windowsText,
   writeSummary,
@@ -137,8 +137,7 @@ class Output {
   async #report(stream: StreamSummary): Promise<void> {
     const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);
-    const [end, ...more] = streamTexts(stream);
-    await this.#inform(`Stream "${stream.stream}": ${end}`, ...more);
+    await this.#inform(`Stream "${stream.stream}": ${streamText(stream)}`);
   }
 
   #stop(): void {
@@ -182,8 +181,8 @@ class Output {
     this.#stats.noteSaved(await this.sink.emit(event));
   }
 
-  async #inform(...texts: readonly (string | undefined)[]): Promise<void> {
-    for (const text of texts) if (text !== undefined) await this.#pass({ kind: "log", level: "info", text });
+  async #inform(text: string | undefined): Promise<void> {
+    if (text !== undefined) await this.#pass({ kind: "log", level: "info", text });
   }
 }
 

@@ -8,24 +8,20 @@ import { replaceFile, statReplaceable } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
 /** How a stream ended: "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s", and what follows from it. */
-export function streamTexts(stream: StreamSummary): readonly string[] {
+export function streamText(stream: StreamSummary): string {
   const { outcome, rows, suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
-  const again = `the next run checks ${plural(recheck.length, "range")} of days again, because rows moved during the read`;
   const end = [
     `${outcome}, ${plural(rows, "row")}${placeText(stream)}`,
-    ...(suppressed === 0 ? [] : [`${shown(suppressed)} suppressed`]),
+    suppressed > 0 && `${shown(suppressed)} suppressed`,
     plural(stream.requests, "request"),
-    ...(retries === 0 ? [] : [plural(retries, "retry", "retries")]),
+    retries > 0 && plural(retries, "retry", "retries"),
     shownSeconds(stream.seconds),
-    ...(missing.length === 0 ? [] : [`${plural(missing.length, "day")} missing`]),
-    ...(recheck.length === 0 ? [] : [again]),
-  ].join(", ");
-  if (!stream.time_limit_reached) return [end];
+    missing.length > 0 && `${plural(missing.length, "day")} missing`,
+    recheck.length > 0 && `the next run reads ${plural(recheck.length, "range")} of days again`,
+  ].filter(Boolean);
   const saved = until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`;
-  return [
-    end,
-    `Time limit reached: ${rowsText(rows, stream.expected_rows)}, ${saved}. Run again to continue.`,
-  ];
+  const limit = `. Time limit reached: ${rowsText(rows, stream.expected_rows)}, ${saved}. Run again to continue`;
+  return `${end.join(", ")}${stream.time_limit_reached ? limit : ""}`;
 }
 
 /** "1,500 of about 3,000 rows" */
@@ -65,11 +61,10 @@ export function windowsText({ streams }: RunSummary): string {
 function windowText(window: WindowRecord): string {
   const { kind, discovered_from: from, discovered_to: to, source_slug: source, is_user: isUser } = window;
   const days = from === null && to === null ? kind : `${from ?? "the start"} to ${to ?? "now"}`;
-  const filters = [
-    ...(source === null ? [] : [`source ${source}`]),
-    ...(isUser === "all" ? [] : [`is_user ${isUser}`]),
-  ];
-  const where = filters.length === 0 ? days : `${days} (${filters.join(", ")})`;
+  const filters = [source !== null && `source ${source}`, isUser !== "all" && `is_user ${isUser}`]
+    .filter(Boolean)
+    .join(", ");
+  const where = filters === "" ? days : `${days} (${filters})`;
   const counted = window.counted === null ? "not counted" : `${shown(window.counted)} counted`;
   const passes = plural(window.passes, "pass", "passes");
   return `${where}: ${counted}, ${shown(window.shown)} shown, ${passes}, ${window.verdict}, ${shownSeconds(window.seconds)}`;
@@ -93,8 +88,8 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
 
 /** The summary for a person at a terminal: a line for each stream, and what a run that failed has saved. */
 export function summaryText({ streams, outcome }: RunSummary, saved: string | undefined): string {
-  const lines = streams.map((stream) => `${stream.stream}: ${streamTexts(stream).join("\n  ")}\n`);
-  return [...lines, ...(saved === undefined ? [] : [`Run ${outcome}: ${saved}\n`])].join("");
+  const lines = streams.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
+  return [...lines, saved !== undefined && `Run ${outcome}: ${saved}\n`].filter(Boolean).join("");
 }
 
 /** Throws ConfigError for a path where no summary can be written: better now than after hours. */
