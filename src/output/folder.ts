@@ -182,7 +182,7 @@ export class Folder implements Sink {
     if (files.length > 0) await this.#file.save(key, null, { output }, () => stream.forget());
     await finish(this.#path, this.#file, output);
     const rows = published.reduce((sum, { file }) => sum + file.rows, 0);
-    return { stream: name, state, files: published.length, rows };
+    return { state, files: published.length, rows };
   }
 
   #next(stream: string): number {

@@ -12,7 +12,6 @@ import { StateFile } from "./state-file.ts";
 
 /** A state whose records have left; null: a sample has none. `files`: those that can be seen by now, with these rows. */
 export type Saved = {
-  readonly stream: string;
   readonly state: StreamState | null;
   readonly files?: number;
   readonly rows?: number;
@@ -94,7 +93,7 @@ export function stdoutSink(
       const hasLeft = await writer.emit(event);
       if (event.kind !== "checkpoint" || !hasLeft) return undefined;
       await file?.save(stateKey(event.stream, event.namespace), event.state);
-      return event;
+      return { state: event.state };
     },
     settle: async () => undefined,
     close: writer.close.bind(writer),

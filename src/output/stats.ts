@@ -110,13 +110,12 @@ export class RunStats {
     if (event.kind === "failed") this.#errors.push(event.error);
     if (event.kind === "open") this.#open(event);
     const stream = this.#streams.at(-1);
-    if (stream !== undefined && "stream" in event && event.stream === stream.opened.stream)
-      this.#count(stream, event);
+    if (stream !== undefined) this.#count(stream, event);
   }
 
-  /** @param saved what has left by now */
+  /** @param saved of the stream that is being read */
   noteSaved(saved: Saved | undefined): void {
-    const stream = this.#streams.findLast(({ opened }) => opened.stream === saved?.stream);
+    const stream = this.#streams.at(-1);
     if (stream === undefined || saved === undefined) return;
     const { sums } = stream;
     sums.state_after = saved.state ?? sums.state_after;
