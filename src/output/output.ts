@@ -11,15 +11,7 @@ import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
 import { RunStats, type RunSummary, type StreamSummary } from "./stats.ts";
-import {
-  checkSummaryPath,
-  runText,
-  savedText,
-  streamText,
-  summaryText,
-  windowsText,
-  writeSummary,
-} from "./summary.ts";
+import { runText, savedText, streamText, summaryText, windowsText, writeSummary } from "./summary.ts";
 
 /** How a command reports a run. */
 export type OutputOptions = {
@@ -61,6 +53,12 @@ class Output {
     this.sink = stdoutSink(options.format, this.mask, runtime);
     const tick = (): void => void this.#inform(progressText(this.#stats)).catch(() => undefined);
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
+  }
+
+  /** Writes the summary of an interrupted run, which a kill leaves behind. Throws ConfigError, now and not after hours. */
+  async begin(): Promise<void> {
+    const { summary: path } = this.#options;
+    if (path !== undefined) await writeSummary(path, this.#stats.summary(true, null), this.mask.apply);
   }
 
   /**
@@ -224,9 +222,9 @@ export async function runToEnd(
   runtime: Runtime,
   work: (open: OpenOutput) => Promise<boolean>,
 ): Promise<number> {
-  if (options.summary !== undefined) await checkSummaryPath(options.summary);
   const output = new Output(options, runtime);
   try {
+    await output.begin();
     let complete = false;
     try {
       complete = await work(output.open.bind(output));

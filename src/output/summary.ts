@@ -1,10 +1,8 @@
-import { access } from "node:fs/promises";
-import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { reasonOf } from "./files/reason.ts";
-import { replaceFile, statReplaceable } from "./files/replace.ts";
+import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
 /** How a stream ended: "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s", and what follows from it. */
@@ -90,16 +88,6 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
 export function summaryText({ streams, outcome }: RunSummary, saved: string | undefined): string {
   const lines = streams.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
   return [...lines, saved !== undefined && `Run ${outcome}: ${saved}\n`].filter(Boolean).join("");
-}
-
-/** Throws ConfigError for a path where no summary can be written: better now than after hours. */
-export async function checkSummaryPath(path: string): Promise<void> {
-  await statReplaceable(path);
-  await access(dirname(path)).catch((cause) => {
-    throw new ConfigError(`Cannot write the summary "${path}": there is no folder "${dirname(path)}"`, {
-      cause,
-    });
-  });
 }
 
 /** Replaces the file with the object. Throws ConfigError. */
