@@ -144,7 +144,7 @@ export class Folder implements Sink {
     stream: StreamFiles,
     { state, windows, announces }: Extract<Event, { kind: "checkpoint" }>,
   ): Promise<Saved | undefined> {
-    stream.cover(windows);
+    await stream.cover(windows);
     stream.state = state;
     const isDue =
       announces === true ||
@@ -156,7 +156,7 @@ export class Folder implements Sink {
   /** All rows of a stream that is read from the start are committed together, those of other streams once a state covers them. */
   async #close(stream: StreamFiles, complete: boolean): Promise<Saved | undefined> {
     const isSample = this.#output.sample !== undefined;
-    if (isSample) stream.cover();
+    if (isSample) await stream.cover();
     const isWhole = complete && !stream.isConfirmed;
     const isDue = isSample || stream.isFromStart ? isWhole : stream.state !== undefined;
     const saved = isDue ? await this.#commit(stream) : undefined;

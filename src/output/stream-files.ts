@@ -5,7 +5,7 @@ import { objectOf } from "../base/json.ts";
 import { canRefresh } from "../catalog/streams.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Lines, StreamState } from "../sync/event.ts";
-import { Part } from "./files/part.ts";
+import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
 import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
 import { unknownRows } from "./known-rows.ts";
@@ -60,7 +60,7 @@ export class StreamFiles {
 
   /** How many bytes of rows are covered and not committed. */
   get covered(): number {
-    return this.#covered.reduce((sum, { file }) => sum + file.length, 0);
+    return bytesOf(this.#covered);
   }
 
   /** @param newest the number of the stream's newest file */
@@ -77,21 +77,25 @@ export class StreamFiles {
     await file.append(text, rows.length);
   }
 
-  /** A state covers the rows so far of the windows below a number, or of all. */
-  cover(windows = Number.POSITIVE_INFINITY): void {
+  /** A state covers the rows so far of the windows below a number, or of all. A refresh covers many before its commit. */
+  async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
     for (const [window, rows] of this.#open) {
       if (window >= windows) continue;
       this.#open.delete(window);
       this.#covered.push(rows);
+      if (!rows.file.isInMemory) await rows.file.seal();
     }
+    const small = this.#covered.filter(({ file }) => file.isInMemory);
+    if (bytesOf(small) >= MIN_WRITE_BYTES) for (const { file } of small) await file.seal();
   }
 
   /** Writes all that is covered to the disk. Rows in memory join those of their window. `discard` removes it until `forget` is called. */
   async take(): Promise<readonly WindowRows[]> {
     const taken: WindowRows[] = [];
     for (const rows of this.#covered) {
-      const earlier = rows.file.isInMemory && taken.find(({ window }) => window === rows.window);
-      if (earlier) await earlier.file.append(rows.file.text, rows.file.rows);
+      const earlier = taken.find(({ window, file }) => window === rows.window && file.isInMemory);
+      if (earlier !== undefined && rows.file.isInMemory)
+        await earlier.file.append(rows.file.text, rows.file.rows);
       else taken.push(rows);
     }
     for (const { file } of taken) await file.seal();
@@ -117,8 +121,7 @@ export class StreamFiles {
 
   /** Removes all that no state names. */
   async discard(): Promise<void> {
-    this.cover();
-    for (const { file } of this.#covered) await file.discard();
+    for (const { file } of [...this.#open.values(), ...this.#covered]) await file.discard();
     if (this.#gathered !== undefined) await rm(this.#gathered, { recursive: true, force: true });
   }
 
@@ -130,3 +133,5 @@ export class StreamFiles {
     return begun;
   }
 }
+
+const bytesOf = (all: readonly WindowRows[]): number => all.reduce((sum, { file }) => sum + file.length, 0);

@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
 
 /** Fewer bytes than this wait in memory. */
-const MIN_WRITE_BYTES = 512 * 1024;
+export const MIN_WRITE_BYTES = 512 * 1024;
 /** Half of the time of zlib's own choice, 6, for files that are a tenth larger. */
 const LEVEL = 3;
 /** Bytes that zlib hands back at once: with its own choice, a quarter of it, its thread is waited for four times as often. */
@@ -17,6 +17,7 @@ export class Part {
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
+  #isSealed = false;
   /** Bytes that are not written yet, at the start of a buffer: joined strings take half as much time again. */
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
@@ -51,8 +52,10 @@ export class Part {
     if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all is on the disk. Nothing can be appended afterwards. */
+  /** Returns when all is on the disk. Nothing can be appended afterwards. May be called twice. */
   async seal(): Promise<void> {
+    if (this.#isSealed) return;
+    this.#isSealed = true;
     await this.#flush();
     if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
     await this.#file?.sync();

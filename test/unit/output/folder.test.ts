@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { OutputError } from "../../../src/base/errors.ts";
@@ -22,6 +22,15 @@ async function sinkOf(path: string, more: object = {}, clock: object = {}) {
     for (const event of events) noted.push(...[await sink.emit(event)].flatMap((saved) => saved ?? []));
   };
   return { sink, emit, noted };
+}
+
+/** The result; undefined if it cannot be had. */
+function attempt<Result>(act: () => Result): Result | undefined {
+  try {
+    return act();
+  } catch {
+    return undefined;
+  }
 }
 
 const at = (discoveredAt: string) => checkpoint("people", { version: 2, discoveredAt });
@@ -125,6 +134,25 @@ describe("the folder of read --output", () => {
       expect(more).toEqual([]);
       expect(readFileSync(join(folder, "sources", name, inside), "utf8")).toBe(`{"slug":"${"ac"[nth]}"}\n`);
     }
+  });
+
+  it("keeps few rows in memory and no file open while a refresh of many windows goes on", async () => {
+    const folder = await tempDir();
+    const people = join(folder, "people");
+    const { sink, emit } = await sinkOf(folder);
+    const state = { version: 1, discoveredAt: "1", full_refresh: { done: false } };
+    const row = records("people", { id: "x".repeat(100_000) });
+    await emit(open("people"));
+    for (let window = 0; window < 40; window += 1) {
+      const rows = Array.from({ length: window % 10 === 0 ? 10 : 1 }, () => ({ ...row, window }) as Event);
+      await emit(...rows, { ...checkpoint("people", state), windows: window + 1 } as Event);
+    }
+    const written = namesIn(people).reduce((sum, name) => sum + statSync(join(people, name)).size, 0);
+    expect(written).toBeGreaterThan(76 * 100_000 - 600_000);
+    const files = existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd") : [];
+    const names = files.map((fd) => attempt(() => readlinkSync(`/proc/self/fd/${fd}`)) ?? "");
+    expect(names.filter((name) => name.startsWith(people))).toEqual([]);
+    await sink.release();
   });
 
   it("leaves nothing hidden behind a write that fails, and takes nothing afterwards", async () => {
