@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import { ConfigError } from "../base/errors.ts";
+import { ConfigError, OutputError } from "../base/errors.ts";
 import type { SavedState } from "../state/envelopes.ts";
 import type { Event } from "../sync/event.ts";
 import type { Lock } from "./files/lock.ts";
@@ -103,7 +103,8 @@ export class Folder implements Sink {
     } catch (error) {
       const folder = this.#stream?.folder ?? this.#path;
       await this.#discard();
-      throw writeFailure(folder, error);
+      const failure = writeFailure(folder, error);
+      throw failure instanceof ConfigError ? new OutputError(failure.message, { cause: failure }) : failure;
     }
   }
 
