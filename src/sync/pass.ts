@@ -169,12 +169,17 @@ export class Pass {
         ...{ verdict, shown, suppressed: this.#suppressed, passes },
         seconds: Math.max(0, this.#rules.service.now() - this.#began) / 1_000,
       },
-      ...(this.#group === this.#shown.seen.group && {
-        newest: this.#shown.newestBetween(this.#from, this.#end),
-      }),
+      ...(this.#group === this.#shown.seen.group && { newest: this.#newestOf(days) }),
       ...(hasUndated && { undated: count.known ? count.undated : this.undated }),
       ...(verdict === "missing" && { cause: this.cause }),
     };
+  }
+
+  /** The newest cursor. Halves share one, so a half without it has the first moment of its newest day. */
+  #newestOf(days: Outcome["days"]): string | undefined {
+    const newest = this.#shown.newestBetween(this.#from, this.#end);
+    const [day] = [...days.keys()].sort().slice(-1);
+    return newest ?? (day !== undefined && this.window.kind === "closed" ? `${day}T00:00:00Z` : undefined);
   }
 
   #countNothing(): void {

@@ -8,7 +8,7 @@ import {
   type Person,
   undatedPeople,
 } from "../../support/model-service.ts";
-import { DAY_MS, expectAll, NOW, serviceOf, sync } from "../../support/people-sync.ts";
+import { DAY_MS, daysIn, expectAll, NOW, serviceOf, sync } from "../../support/people-sync.ts";
 import { runs } from "../../support/runs.ts";
 import { byId, repeated } from "../../support/sync-run.ts";
 
@@ -68,6 +68,22 @@ describe("an account whose exports break", () => {
       }
     },
   );
+});
+
+it("keeps what was proven of a window that is halved, whenever the run is interrupted", async () => {
+  const people = peopleIn(dice(7), 120, 90);
+  const days = [20, 60].map((nth) => dayOf(people[nth]?.at ?? 0));
+  const service = serviceOf(people, { ...LARGE, ...omission(people, days).options });
+  const { events } = await sync(service, SETTINGS);
+  for (let stopAfter = 1; stopAfter < events.length; stopAfter++) {
+    const { state } = await sync(service, { ...SETTINGS, stopAfter });
+    const proven = (state?.days ?? []).filter(({ status, rows }) => status === "proven" && rows > 0);
+    const last = proven.at(-1)?.to ?? "";
+    if (last !== "") expect(state?.discoveredAt?.slice(0, 10)).toBe(last);
+    const { lines } = await sync(service, { ...SETTINGS, state });
+    const again = daysIn(lines).filter((day) => proven.some(({ from, to }) => from <= day && day <= to));
+    expect(again.length).toBeLessThanOrEqual(2);
+  }
 });
 
 const WORLD = fc.record({
