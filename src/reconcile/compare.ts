@@ -130,7 +130,7 @@ class Differences {
     let [missing, most] = [0, 0];
     for (let reads = 1; reads <= MAX_READS; reads++) {
       const { counted, shown } = await this.#read(isFiltered);
-      // Who was counted in an earlier read may have left the filters, but hardly the service.
+      // A person who was counted in an earlier read may have left the filters, but hardly the service.
       most = isFiltered ? counted : Math.max(most, counted);
       missing = Math.max(0, most - shown);
       const isEnough = isFiltered || reads > 1 || this.#keysWith(this.#isGone) === 0;
