@@ -301,7 +301,7 @@ export class Book {
 
   /** Charges, and jobs in flight. */
   account(now: number): Account {
-    return accountOf(this.#charges, this.unanswered, this.#options.syncId, now);
+    return accountOf(this.#charges, this.unanswered, this.#options, now);
   }
 
   /** Day, submissions and credits. */

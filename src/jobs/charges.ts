@@ -77,9 +77,23 @@ export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charg
 export type Account = ReturnType<typeof accountOf>;
 
 /** All that is known of money when an item is to be bought. @param unanswered all submissions without an answer */
-export function accountOf(charges: Charges, unanswered: readonly Submission[], syncId: string, now: number) {
+export function accountOf(
+  charges: Charges,
+  unanswered: readonly Submission[],
+  { syncId, runId }: { readonly syncId: string; readonly runId: string },
+  now: number,
+) {
   const today = dayOf(now);
-  const charged = (isIt: Period): Charged => chargedIn(charges, unanswered, today, isIt);
+  const uncharged = unanswered.filter(isUncharged);
+  // No run waits for lost answers, submissions of dead runs, or jobs of an earlier day without a result.
+  const isLost = ({ id, step, asked, code, at }: Submission): boolean =>
+    step === "unknown" ? asked !== null || !id.startsWith(`${runId}.`) : code !== null && dayOf(at) < today;
+  const charged = (isIt: Period): Charged => {
+    const { submitted, credits } = chargedIn(charges, isIt);
+    const out = uncharged.filter(({ at, sync }) => isIt(dayOf(at), sync));
+    const lost = out.filter(isLost).length;
+    return { submitted, credits: credits + lost * priceOfLost(charges), open: out.length - lost };
+  };
   const price = priceOf(charges);
   const paid = charges.prices.filter(([, credits]) => credits > 0);
   const rise = paid.findIndex(([, credits]) => credits === price);
@@ -100,7 +114,7 @@ export function accountOf(charges: Charges, unanswered: readonly Submission[], s
 /** Day, submissions and credits. */
 export const spentByDay = (charges: Charges): readonly (readonly [Day, number, number])[] =>
   [...new Set(charges.spent.map(([day]) => day))].map((day) => {
-    const { submitted, credits } = chargedIn(charges, [], day, (one) => one === day);
+    const { submitted, credits } = chargedIn(charges, (one) => one === day);
     return [day, submitted, credits] as const;
   });
 
@@ -109,19 +123,12 @@ type Period = (day: Day, sync: string) => boolean;
 /** The charges of one period. `open`: submissions whose cost is not known yet. */
 export type Charged = { readonly submitted: number; readonly credits: number; readonly open: number };
 
-function chargedIn(charges: Charges, unanswered: readonly Submission[], today: Day, isIt: Period): Charged {
-  const sum = { submitted: 0, credits: 0, open: 0 };
-  for (const [day, sync, , submitted, back, credits] of charges.spent) {
+function chargedIn({ spent }: Charges, isIt: Period): Omit<Charged, "open"> {
+  const sum = { submitted: 0, credits: 0 };
+  for (const [day, sync, , submitted, back, credits] of spent) {
     if (!isIt(day, sync)) continue;
     sum.submitted += submitted - back;
     sum.credits += credits;
-  }
-  for (const sub of unanswered) {
-    if (!isUncharged(sub) || !isIt(dayOf(sub.at), sub.sync)) continue;
-    // An answer that is lost never comes.
-    const isLost = sub.step === "unknown" && (sub.asked !== null || dayOf(sub.at) < today);
-    if (isLost) sum.credits += priceOfLost(charges);
-    else sum.open += 1;
   }
   return sum;
 }

@@ -191,6 +191,23 @@ describe("money", () => {
   });
 });
 
+it("look-ups go on after a run that was killed before anything had a price, under a cap by day", async () => {
+  await using service = await CountingService.start();
+  const receipts_file = join(await tempDir(), "receipts.jsonl");
+  const settings = { receipts_file, company_lookup: { domains: ITEMS, max_credits_per_day: 20 } };
+  const config = await file("config.json", jobConfig(service, settings));
+  const args = ["read", "--config", config, "--stream", "company_lookups"];
+  await run(CONNECTOR, args, {
+    started: (child) => {
+      service.behaviour = { wild: { method: "POST", answer: () => child.kill("SIGKILL") } };
+    },
+  });
+  expect(service.bought).toEqual([A]);
+  service.behaviour = {};
+  await run(CONNECTOR, args, { clock: hurriedClock() });
+  expect(service.bought).toEqual(ITEMS);
+});
+
 it("the week of docs/jobs.md is true", async () => {
   const page = await readFile(join(ROOT, "docs/jobs.md"), "utf8");
   const days = [...page.matchAll(/^\| \w+day \| (.+) \| (\d+) \| (\d+) \|$/gm)];
