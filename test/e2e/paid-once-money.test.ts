@@ -3,9 +3,9 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
-import { type Behaviour, CountingService } from "../support/counting-service.ts";
+import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { countingStage, DAY, jobConfig, playScene, type Scene } from "../support/job-stage.ts";
+import { countingStage, DAY, HOUR, jobConfig, playScene, type Scene } from "../support/job-stage.ts";
 import { canMount, mountAlone } from "../support/mounts.ts";
 import { ROOT } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -34,6 +34,14 @@ const LONG = "x".repeat(100_000);
 const SCENES: Readonly<Record<string, Scene>> = {
   "an answer as high as the cap lets the next ones go one by one": {
     syncs: [{ behaviour: { price: 100 }, bought: [A] }, { bought: ITEMS.slice(1) }],
+  },
+  "a first job that has no result keeps the others back for a day": {
+    settings: { max_credits_per_month: 100 },
+    syncs: [
+      { behaviour: { result: () => envelope(404, "JOB_NOT_FOUND") }, bought: [A] },
+      { after: HOUR, behaviour: { result: () => envelope(404, "JOB_NOT_FOUND") }, bought: [] },
+      { after: DAY, behaviour: first({ status: "odd" }, 1), bought: ITEMS.slice(1) },
+    ],
   },
   "a result of 37 MiB is delivered": {
     settings: { domains: [A], max_credits_per_sync: 20_000 },

@@ -216,7 +216,7 @@ describe("Book", () => {
     other.notTaken(keyOf(2), theirs.id, "void", "INVALID_BODY");
     for (const read of [...first, intent, other.takeChanges(), ...first, before]) all.add(read);
     other.notTaken(keyOf(2), theirs.id, "refused", "INVALID_BODY");
-    // Nobody waits for the first one's intent any more, so it counts with the price that is known, or with ten credits.
+    // The first run may be dead, so its intent counts with the price that is known, or with ten credits.
     expect(today(all)).toEqual({ submitted: 2, credits: 4 + 4, open: 0 });
     expect(today(other)).toEqual({ submitted: 1, credits: 10, open: 0 });
   });
