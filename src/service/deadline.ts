@@ -18,7 +18,11 @@ export function openDeadline(run: AbortSignal, totalMs: number, graceMs: number)
   const controller = new AbortController();
   const passed = Object.assign(new Error("The deadline has passed"), { code: DEADLINE });
   const timer = setTimeout(() => controller.abort(passed), totalMs);
-  const endWithRun = (): void => void setTimeout(() => controller.abort(run.reason), graceMs).unref();
+  const end = (): void => controller.abort(run.reason);
+  const endWithRun = (): void => {
+    if (graceMs === 0) end();
+    else setTimeout(end, graceMs).unref();
+  };
   if (run.aborted) endWithRun();
   else run.addEventListener("abort", endWithRun, { once: true });
   const lift = (): void => clearTimeout(timer);
