@@ -54,7 +54,10 @@ export const EXTERNAL_API: SettingNames = {
   key: "external_api.api_key",
 };
 
-/** The address of a request: `host` has a name and a port; `proxy` is the variable that names a proxy for it, if one does. */
+/**
+ * The address of a request. `host` has a name, and a port unless it is the usual one. `proxy` is the variable that names a
+ * proxy for it, if one does.
+ */
 export type Place = { readonly host: string; readonly settings: SettingNames; readonly proxy?: string };
 
 const failures =
