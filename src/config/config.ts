@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, type JsonObject, valueAt } from "../base/json.ts";
+import { isDeeperThan, isObject, type JsonObject, valueAt } from "../base/json.ts";
 import { schemaCompiler } from "../base/json-schema.ts";
 import { type Day, isDay } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
@@ -113,6 +113,9 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${name}: it is not an object of properties`);
   const { merged, variables } = withEnvironment(given, environment, prefixes);
+  if (isDeeperThan(MAX_CONFIG_LEVELS, merged)) {
+    throw new ConfigError(`Cannot use ${name}: it is nested more than ${MAX_CONFIG_LEVELS} levels deep`);
+  }
   const unknown = [...unknownSettings(merged), ...unknownVariables(environment, prefixes)];
   const draft = normalize(merged);
   const located = withPaths(draft, variables, place.folder ?? "");
@@ -133,6 +136,8 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const found = [...schemaProblems(isValid.errors ?? []), ...problems];
   throw new ConfigError(`Cannot use ${name}: ${clausesOf(found, variables, place.lines).join("; ")}`);
 }
+
+const MAX_CONFIG_LEVELS = 100;
 
 /** Characters of a salt that cannot be guessed. */
 const SAFE_SALT = 16;

@@ -147,6 +147,10 @@ describe("a config", () => {
       'api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY; api_kye is not a setting. Did you mean "api_key"?',
     ],
     [{ hash_salt: "x".repeat(1_001) }, "hash_salt must NOT have more than 1000 characters"],
+    [
+      { colour: JSON.parse(`${"[".repeat(100)}${"]".repeat(100)}`) },
+      "it is nested more than 100 levels deep",
+    ],
   ])("is refused for %j: %s", (settings, why) => {
     expect(refused(settings)).toContain(why);
   });
