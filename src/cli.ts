@@ -188,7 +188,7 @@ const RECONCILE_FLAGS = {
   stream: { ...textFlag("stream of the table"), default: "people" },
   state: fileFlag("state of the syncs that filled it"),
   output: { alias: "o", ...fileFlag("folder that takes what differs") },
-  // An earlier version compared less without it.
+  // It changes nothing.
   full: { ...switchFlag(""), hidden: true },
   timezone: textFlag("zone of dates without an offset"),
   "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),

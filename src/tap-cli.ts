@@ -15,7 +15,7 @@ const TAP_FLAGS = {
     choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
     describe: "form of --about; default: text",
   },
-  test: { type: "string", describe: "read one record of each stream; buys nothing" },
+  test: { type: "string", describe: "say what the key can read; buys nothing" },
   "log-level": LOG_LEVEL,
 } as const;
 

@@ -67,8 +67,12 @@ const SENTENCES = {
     toLatin1(`${status === "SUCCEEDED" ? "The check succeeded" : "The check failed"}. ${message}\n`),
 };
 
-/** A key works if it can read what the connector is for, or any of the jobs that are configured. */
-async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
+/**
+ * Asks for one row of each stream, and says what the key can read. Buys nothing. A key works if it can read what the
+ * connector is for, or any of the jobs that are configured.
+ * @throws what keeps the key from reading anything
+ */
+export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config } = run.session;
   const { suppressFile, suppressed } = config;
   const readable: string[] = [];

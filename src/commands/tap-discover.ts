@@ -7,7 +7,7 @@ import { readConfigs } from "../config/config-files.ts";
 import { runToEnd } from "../output/output.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
-import type { Reporter, RunOptions } from "../run/run.ts";
+import type { Reporter } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { declaredStream, discoverStreams } from "./discover.ts";
 import { withGuests } from "./guests.ts";
@@ -43,7 +43,7 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
     }
     // A config that cannot be used yet has streams that can still be shown.
     const declared = ROW_STREAMS.map(declaredStream);
-    const streams = config ? await discoverInTime({ config, runtime, reporter: output }) : declared;
+    const streams = config ? await discoverInTime(config, output, runtime) : declared;
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
     const catalog = asciiJson(toSingerCatalog(streams), 2);
     await write(runtime.stdout, `${output.mask.apply(catalog)}\n`);
@@ -51,26 +51,21 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
   });
 }
 
-async function discoverInTime(options: Omit<RunOptions, "guests">): Promise<readonly DiscoveredStream[]> {
-  const { runtime, reporter } = options;
+async function discoverInTime(
+  config: Config,
+  output: Reporter,
+  runtime: Runtime,
+): Promise<readonly DiscoveredStream[]> {
   const limit = new AbortController();
   const latest = runtime.clock.now() + MAX_LIMIT_MS;
-  const watched: Reporter = {
-    mask: reporter.mask,
-    measure: (usage) => reporter.measure?.(usage),
+  const reporter: Reporter = {
+    mask: output.mask,
     emit: async (event) => {
       if (event.kind === "limited" && event.until > latest) limit.abort(limitedTooLong(event.until));
-      await reporter.emit(event);
+      await output.emit(event);
     },
   };
   const patient = { ...runtime, signal: AbortSignal.any([runtime.signal, limit.signal]) };
-  try {
-    return await withGuests(
-      { ...options, runtime: patient, reporter: watched, pace: { tries: DISCOVERY_TRIES } },
-      (run) => discoverStreams(run),
-    );
-  } catch (error) {
-    limit.signal.throwIfAborted();
-    throw error;
-  }
+  const options = { config, runtime: patient, reporter, pace: { tries: DISCOVERY_TRIES } };
+  return await withGuests(options, (run) => discoverStreams(run));
 }

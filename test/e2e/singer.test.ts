@@ -63,7 +63,7 @@ describe("a sync", () => {
     const bought = (): number => sandbox.requests.filter(({ method }) => method !== "GET").length;
     await tap(["--config", config]);
     const { stderr } = await run(TAP, ["--config", config, "--test"]);
-    expect(stderr).toContain('\\"email_verifications\\": can be submitted');
+    expect(stderr).toMatch(/This key can read people.*, email_verifications/);
     expect(bought()).toBe(0);
     const args = ["--catalog", await selection(await discover(config), ["email_verifications"])];
     const { messages } = await tap(["--config", config, ...args]);
@@ -145,8 +145,7 @@ describe("an orchestrator", () => {
     const tested = (words: readonly string[], env = {}) => run(TAP, ["--test", ...words], { env });
     const { code, stdout, stderr } = await tested(["--config", rest, "--config", secret]);
     expect([code, stdout]).toEqual([0, ""]);
-    for (const name of ["people", "companies", "sources"])
-      expect(stderr).toContain(`\\"${name}\\": a record`);
+    expect(stderr).toMatch(/This key can read people \(\d+\), companies \(\d+\), sources \(\d+\)/);
     expect((await tested(["--config", secret, "--config", rest])).code).toBe(1);
     const prefix = "TAP_CONTACT_INTELLIGENCE_";
     const env = { [`${prefix}API_KEY`]: sandbox.key, [`${prefix}BASE_URL`]: sandbox.url };
