@@ -1,12 +1,11 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, objectOf, quoted } from "../base/json.ts";
-import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
+import { type ConfiguredStream, cursorOf, type DiscoveredStream } from "./airbyte.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
-import { type JsonSchema, propertiesOf, schemaIn } from "./schema.ts";
+import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
   type CatalogNode,
   crumb,
-  isSelectedByDefault,
   type Metadata,
   metadataIn,
   methodsOf,
@@ -14,8 +13,9 @@ import {
   type ReplicationMethod,
   rootOf,
 } from "./singer.ts";
+import { STREAMS, type StreamSpec } from "./streams.ts";
 
-/** A selected stream. `schema` names only what leaves. */
+/** How a selected stream leaves. `schema` names only what leaves. */
 export type Selection = {
   readonly stream: string;
   readonly schema: JsonSchema;
@@ -28,40 +28,32 @@ export type Selection = {
   readonly sampled: boolean | null;
 };
 
+/** How a selected stream is read, and how it leaves. The configured schema has all fields of the catalog. */
+type Chosen = { readonly configured: ConfiguredStream; readonly selection: Selection };
+
 /** `unknown`: selected streams that this tap does not have. */
 export type Selected = {
-  readonly selections: Selection[];
-  readonly unknown: string[];
-  readonly refusals: string[];
-  readonly warnings: string[];
+  readonly streams: readonly Chosen[];
+  readonly unknown: readonly string[];
+  readonly warnings: readonly string[];
 };
 
 /**
- * Returns what a catalog selects; without one the streams that are selected by default, with all their fields.
- * A catalog lists all that may leave, at every depth. Keys and cursors always leave.
+ * Returns what a catalog selects. It lists all that may leave, at every depth. Keys and cursors always leave.
+ * @param rulesOf the rules of the config for a stream
+ * @throws ConfigError for what is no catalog of Singer, and for a stream that cannot be replicated as it says
  */
-export function select(catalog: unknown, streams: readonly DiscoveredStream[]): Selected {
-  const selected: Selected = { selections: [], unknown: [], refusals: [], warnings: [] };
-  if (catalog === undefined) {
-    // Every field leaves, whether or not the live rows showed it.
-    for (const stream of streams.filter(isSelectedByDefault))
-      selected.selections.push({
-        ...choose({}, stream, selected),
-        ...{ schema: stream.schema, rules: null, sampled: null },
-      });
-    return selected;
-  }
+export function select(catalog: unknown, rulesOf: (stream: string) => readonly FieldRules[]): Selected {
   const entries = catalogEntries(catalog).filter(isSelected);
   const ids = entries.map(streamId);
   const twice = ids.find((id, nth) => ids.indexOf(id) < nth);
   if (twice !== undefined) throw unusableCatalog(`it selects the stream ${quoted(twice)} twice`);
-  for (const entry of entries) {
-    const stream = streams.find(({ spec }) => spec.name === streamId(entry));
-    if (stream === undefined) selected.unknown.push(streamId(entry));
-    else selected.selections.push(choose(entry, stream, selected));
-  }
-  if (entries.length === 0) selected.warnings.push("The catalog selects no stream: nothing will be read");
-  return selected;
+  const warnings = entries.length === 0 ? ["The catalog selects no stream: nothing will be read"] : [];
+  const streams = entries.flatMap((entry) => {
+    const spec = STREAMS.find(({ name }) => name === streamId(entry));
+    return spec === undefined ? [] : [choose(entry, spec, rulesOf(spec.name), warnings)];
+  });
+  return { streams, unknown: ids.filter((id) => !STREAMS.some(({ name }) => name === id)), warnings };
 }
 
 /** Throws ConfigError for what is no catalog of Singer: nothing would be read, without a word. */
@@ -77,32 +69,49 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
 const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
-/** @param report takes refusals and warnings */
-function choose(entry: CatalogNode, stream: DiscoveredStream, report: Selected): Selection {
-  const { spec, sampled } = stream;
-  const replicationKey = cursorOf(stream);
-  const schema = withKeys(schemaIn(entry["schema"]) ?? stream.schema, stream);
+function choose(
+  entry: CatalogNode,
+  spec: StreamSpec,
+  configRules: readonly FieldRules[],
+  warnings: string[],
+): Chosen {
+  const { name } = spec;
+  const stream = streamIn(entry, spec);
+  const { schema, sampled } = stream;
   const metadata = metadataIn(entry);
-  const keyProperties = chosenKey(entry, schema, stream, report);
-  const method = chosenMethod(entry, stream, report);
-  const needed = [...neededFields(stream), ...keyProperties];
-  const rules = fieldRules(schema, [], metadata, needed);
-  const leaving = schemaUnder([rules], schema, "leaving");
-  return { stream: spec.name, schema: leaving, keyProperties, replicationKey, method, rules, sampled };
+  const keyProperties = chosenKey(entry, stream, warnings);
+  const method = chosenMethod(entry, stream, warnings);
+  const rules = fieldRules(schema, [], metadata, [...neededFields(stream), ...keyProperties]);
+  const configured: ConfiguredStream = {
+    ...{ name, schema, generationId: null, syncId: null },
+    // The catalog decides, whatever a state says of an earlier method.
+    syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
+    // Targets that know a key crash on a record without one.
+    destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
+  };
+  const leaving = schemaUnder([rules, ...configRules], schema, "leaving");
+  const selection = { stream: name, schema: leaving, replicationKey: cursorOf(stream), sampled };
+  return { configured, selection: { ...selection, keyProperties, method, rules } };
 }
 
-/** A schema that lacks a key or cursor would describe no record of ours. */
-function withKeys(schema: JsonSchema, stream: DiscoveredStream): JsonSchema {
-  const own = propertiesOf(stream.schema);
-  const properties = Object.fromEntries(neededFields(stream).map((name) => [name, own[name] ?? {}]));
-  return { ...schema, properties: { ...properties, ...propertiesOf(schema) } };
+/** A stream as its catalog describes it. A schema that lacks a key or cursor would describe no record of ours. */
+function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
+  const declared = loadSchema(spec.name);
+  const schema = schemaIn(entry["schema"]) ?? declared;
+  const own = propertiesOf(declared);
+  const needed = neededFields({ spec, schema: declared }).map((name) => [name, own[name] ?? {}]);
+  const properties = { ...Object.fromEntries(needed), ...propertiesOf(schema) };
+  const { sampled } = rootOf(metadataIn(entry));
+  return {
+    ...{ spec, schema: { ...schema, properties } },
+    sampled: typeof sampled === "boolean" ? sampled : null,
+  };
 }
 
 function chosenKey(
   entry: CatalogNode,
-  schema: JsonSchema,
-  { spec: { name, primaryKey } }: DiscoveredStream,
-  { warnings }: Selected,
+  { spec: { name, primaryKey }, schema }: DiscoveredStream,
+  warnings: string[],
 ): readonly string[] {
   const asked = entry["key_properties"];
   if (!Array.isArray(asked)) return primaryKey;
@@ -117,11 +126,7 @@ function chosenKey(
  * The user's choice beats the method that discovery forced: Meltano keeps both. Root metadata is only ever the user's.
  * A user who names another cursor expects rows that this tap would not deliver.
  */
-function chosenMethod(
-  entry: CatalogNode,
-  stream: DiscoveredStream,
-  { warnings, refusals }: Selected,
-): ReplicationMethod {
+function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: string[]): ReplicationMethod {
   const { name } = stream.spec;
   const [methods, replicationKey] = [methodsOf(stream), cursorOf(stream)];
   const root = rootOf(metadataIn(entry));
@@ -133,7 +138,7 @@ function chosenMethod(
   const cursor = root["replication-key"] ?? entry["replication_key"] ?? replicationKey;
   if ((method ?? methods[0]) !== "FULL_TABLE" && cursor !== replicationKey) {
     const own = replicationKey === null ? "it has none" : `it has "${replicationKey}"`;
-    refusals.push(
+    throw new ConfigError(
       `Cannot replicate the stream "${name}" by the key ${quotedValue(cursor)}: ${own}. ` +
         "Take replication-key out of its metadata, or set replication-method to FULL_TABLE",
     );

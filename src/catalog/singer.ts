@@ -1,30 +1,13 @@
 import { type JsonObject, listOf, objectOf } from "../base/json.ts";
-import { cursorOf, type DiscoveredStream } from "./airbyte.ts";
-import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
-import { STREAMS } from "./streams.ts";
+import { cursorOf, type DescribedStream, type DiscoveredStream } from "./airbyte.ts";
+import { type JsonSchema, propertiesOf } from "./schema.ts";
 
 export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
 
 /** How a stream can be replicated; the first method is the one that it takes unless the user wants another. */
-export function methodsOf(stream: DiscoveredStream): readonly [ReplicationMethod, ...ReplicationMethod[]] {
+export function methodsOf(stream: DescribedStream): readonly [ReplicationMethod, ...ReplicationMethod[]] {
   if (!stream.spec.modes.includes("full_refresh")) return ["INCREMENTAL"];
   return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
-}
-
-/** A stream that costs money or hours must be selected. */
-export const isSelectedByDefault = ({ spec }: DiscoveredStream): boolean => spec.setting === undefined;
-
-/** Returns all streams with the fields that a catalog names, so that no request is needed. */
-export function streamsIn(catalog: unknown): readonly DiscoveredStream[] {
-  const entries = listOf(objectOf(catalog)["streams"]).map(objectOf);
-  return STREAMS.map((spec) => {
-    const entry = entries.find(({ tap_stream_id: id, stream }) => (id ?? stream) === spec.name) ?? {};
-    const { sampled } = rootOf(metadataIn(entry));
-    return {
-      ...{ spec, schema: schemaIn(entry["schema"]) ?? loadSchema(spec.name) },
-      sampled: typeof sampled === "boolean" ? sampled : null,
-    };
-  });
 }
 
 /** A node of a catalog that another program wrote. */
@@ -56,7 +39,8 @@ function describeEntry(stream: DiscoveredStream): object {
   const [method] = methodsOf(stream);
   const root = {
     inclusion: "available",
-    "selected-by-default": isSelectedByDefault(stream),
+    // A stream that costs money or hours must be selected.
+    "selected-by-default": spec.setting === undefined,
     "table-key-properties": primaryKey,
     "valid-replication-keys": replicationKey === null ? [] : [replicationKey],
     "forced-replication-method": method,
@@ -88,7 +72,7 @@ function propertyMetadata(
 }
 
 /** Top-level fields that every record needs, so that no selection drops them. */
-export function neededFields(stream: DiscoveredStream): readonly string[] {
+export function neededFields(stream: DescribedStream): readonly string[] {
   const cursor = cursorOf(stream);
   return cursor === null ? stream.spec.primaryKey : [...stream.spec.primaryKey, cursor];
 }

@@ -1,15 +1,13 @@
 import { ConfigError } from "../base/errors.ts";
-import type { ConfiguredStream, DiscoveredStream } from "../catalog/airbyte.ts";
-import { schemaUnder } from "../catalog/field-rules.ts";
-import { streamsIn } from "../catalog/singer.ts";
-import { type Selected, type Selection, select } from "../catalog/singer-selection.ts";
+import type { DiscoveredStream } from "../catalog/airbyte.ts";
+import { toSingerCatalog } from "../catalog/singer.ts";
+import { type Selected, select } from "../catalog/singer-selection.ts";
 import { readConfigs } from "../config/config-files.ts";
 import { readCatalog } from "../output/files/read-file.ts";
 import { type OpenOutput, runToEnd } from "../output/output.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
-import { incremental, readableStreams } from "../run/probe.ts";
-import type { Asked } from "../run/reader.ts";
+import { readableStreams } from "../run/probe.ts";
 import { type Run, syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { discoverStreams } from "./discover.ts";
@@ -38,24 +36,26 @@ async function syncSelected(
   return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
     const checkState = async (): Promise<void> => output.sink.lock?.check();
     if (catalog === undefined) await openJobs(undefined, saved.streams, checkState);
-    const streams = catalog === undefined ? await liveStreams(run) : streamsIn(catalog);
-    const selected = select(catalog, streams);
     const { privacy } = run;
+    const listed = catalog ?? toSingerCatalog(await liveStreams(run));
+    const selected = select(listed, (stream) => privacy.rules(stream));
+    const asked = selected.streams.map(({ configured, selection }) => ({
+      configured,
+      // Without a catalog every field leaves, whether or not the live rows showed it.
+      selection: catalog === undefined ? { ...selection, rules: null, sampled: null } : selection,
+    }));
     language.format = singer({
-      selections: selected.selections.map((selection) => ({
-        ...selection,
-        schema: schemaUnder(privacy.rules(selection.stream), selection.schema, "leaving"),
-      })),
+      selections: asked.map(({ selection }) => selection),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
       // Greater than that of every earlier run, as long as the clock is not set back.
       version: config.emitActivateVersionMessages ? Math.floor(runtime.clock.now()) : undefined,
       monotonic: runtime.clock.monotonic,
     });
     await warn(selected, run);
-    if (selected.refusals.length > 0) throw new ConfigError(selected.refusals.join(". "));
-    const asked = selected.selections.map((selection) => toAsked(selection, streams));
-    const configured = asked.map((one) => one.configured);
-    if (catalog !== undefined) await openJobs(configured, saved.streams, checkState);
+    if (catalog !== undefined) {
+      const configured = asked.map((one) => one.configured);
+      await openJobs(configured, saved.streams, checkState);
+    }
     const complete = await syncStreams(run, asked, saved.streams);
     return complete && selected.unknown.length === 0;
   });
@@ -75,18 +75,4 @@ async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<voi
   const names = unknown.map((name) => JSON.stringify(name)).join(", ");
   const error = new ConfigError(`Cannot read ${names}: this tap has no such stream. Discover again`);
   await emit({ kind: "failed", error });
-}
-
-/** The catalog decides on the method, whatever a state says of an earlier one. */
-function toAsked(selection: Selection, streams: readonly DiscoveredStream[]): Asked {
-  const { stream, method, keyProperties, rules } = selection;
-  const declaredSchema = streams.find(({ spec }) => spec.name === stream)?.schema ?? null;
-  const configured: ConfiguredStream = {
-    ...incremental(stream),
-    syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
-    // Targets that know a key crash on a record without one.
-    destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
-    schema: rules === null ? null : declaredSchema,
-  };
-  return { configured, declaredSchema, selection };
 }

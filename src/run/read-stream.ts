@@ -46,10 +46,13 @@ export async function* streamEvents(
 const isRunsEnd = (error: unknown): boolean =>
   error instanceof OutputClosed || error instanceof OutputError || error instanceof UnreachableError;
 
-/** The schema that rows are checked against as they arrive; null if there is none. */
+/**
+ * The schema that rows are checked against as they arrive; null if there is none. The catalogs of other languages lack the
+ * fields that are not selected.
+ */
 function arrivingSchema(spec: StreamSpec, asked: Asked, privacy: FieldFilter): JsonSchema | null {
-  const known = spec.sampled ? asked.configured.schema : loadSchema(spec.name);
-  const schema = asked.declaredSchema ?? known;
+  const isComplete = spec.sampled || asked.selection !== undefined;
+  const schema = isComplete ? asked.configured.schema : loadSchema(spec.name);
   return schema === null ? null : schemaUnder(privacy.rules(spec.name), schema, "arriving");
 }
 

@@ -8,9 +8,7 @@ import type { Event } from "../sync/event.ts";
 /** A stream that was asked for. */
 export type Asked = {
   readonly configured: ConfiguredStream;
-  /** The schema that the destination has; undefined: the declared or configured one. */
-  readonly declaredSchema?: JsonSchema | null | undefined;
-  /** The fields that a Singer catalog lets out. */
+  /** How a Singer catalog lets the stream out; undefined: the platform speaks another language. */
   readonly selection?: Selection | undefined;
 };
 

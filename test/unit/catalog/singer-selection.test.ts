@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DiscoveredStream } from "../../../src/catalog/airbyte.ts";
 import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
 import { toSingerCatalog } from "../../../src/catalog/singer.ts";
-import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
+import { type Selection, select as selectUnder } from "../../../src/catalog/singer-selection.ts";
 import { JOB_STREAMS, PEOPLE as PEOPLE_SPEC, type StreamSpec } from "../../../src/catalog/streams.ts";
 import { lineRewriter } from "../../../src/privacy/line-rewriter.ts";
 
@@ -38,12 +38,14 @@ function edited({ node = {}, fields = {} }: Edit): object {
   return { streams: [{ ...entry, ...node }] };
 }
 
+const select = (catalog: unknown) => selectUnder(catalog, () => []);
+
 /** Selects people by an edited catalog. */
 const chosen = (edit: Edit): Selection & { readonly said: readonly string[] } => {
-  const { selections, warnings, refusals } = select(edited(edit), [PEOPLE]);
-  const [selection] = selections;
-  if (selection === undefined) throw new Error("People are not selected");
-  return { ...selection, said: [...warnings, ...refusals] };
+  const { streams, warnings } = select(edited(edit));
+  const [chosen] = streams;
+  if (chosen === undefined) throw new Error("People are not selected");
+  return { ...chosen.selection, said: warnings };
 };
 
 /** Returns the row as it leaves. */
@@ -52,9 +54,9 @@ const sent = ({ rules }: Pick<Selection, "rules">, row: object): unknown =>
 
 describe("a catalog of Singer", () => {
   it("as discovery prints it reads the same streams, with all their fields", () => {
-    const { selections, warnings, unknown } = select(toSingerCatalog([PEOPLE, LOOKUPS]), [PEOPLE, LOOKUPS]);
-    expect(selections.map(({ stream }) => stream)).toEqual(["people"]);
-    expect(selections[0]).toMatchObject({ schema: PEOPLE.schema, keyProperties: ["id"] });
+    const { streams, warnings, unknown } = select(toSingerCatalog([PEOPLE, LOOKUPS]));
+    expect(streams.map(({ configured }) => configured.name)).toEqual(["people"]);
+    expect(streams[0]?.selection).toMatchObject({ schema: PEOPLE.schema, keyProperties: ["id"] });
     expect([...warnings, ...unknown]).toEqual([]);
   });
 
@@ -71,8 +73,8 @@ describe("a catalog of Singer", () => {
     ["without any metadata", {}, { metadata: [] }, true],
     ["not selected by default", NOT_BY_DEFAULT, {}, false],
   ])("decides on a stream that is %s", (_, stream, node, isRead) => {
-    const { selections } = select(edited({ node, fields: { "": stream, id: YES } }), [PEOPLE]);
-    expect(selections).toHaveLength(isRead ? 1 : 0);
+    const { streams } = select(edited({ node, fields: { "": stream, id: YES } }));
+    expect(streams).toHaveLength(isRead ? 1 : 0);
   });
 
   it.each<[what: string, metadata: Meta, leaves: boolean]>([
@@ -134,9 +136,8 @@ describe("a catalog of Singer", () => {
   });
 
   it("without a schema lets out the declared fields", () => {
-    expect(sent(chosen({ node: { schema: undefined } }), { id: "1", ssn: "s", name: "x" })).toEqual({
-      ...{ id: "1", name: "x" },
-    });
+    const row = { id: "1", ssn: "s", lastName: "x" };
+    expect(sent(chosen({ node: { schema: undefined } }), row)).toEqual({ id: "1", lastName: "x" });
   });
 
   it.each<[edit: Edit, read: Partial<Selection>, said: string | null]>([
@@ -153,8 +154,6 @@ describe("a catalog of Singer", () => {
     [{ node: { key_properties: ["id", "nope"] } }, { keyProperties: ["id"] }, 'no field "nope"'],
     [{ node: { key_properties: "id" } }, { keyProperties: ["id"] }, null],
     [{ node: { replication_key: null } }, { method: "INCREMENTAL" }, null],
-    [{ node: { replication_key: "name" } }, {}, '"people" by the key "name": it has "discoveredAt"'],
-    [{ fields: { "": { "replication-key": "name" } } }, {}, 'by the key "name"'],
     [
       { fields: { "": { "replication-key": "name", "replication-method": "FULL_TABLE" } } },
       { method: "FULL_TABLE" },
@@ -166,6 +165,13 @@ describe("a catalog of Singer", () => {
     expect(selection.said).toEqual(said === null ? [] : [expect.stringContaining(said)]);
   });
 
+  it.each<[edit: Edit]>([
+    [{ node: { replication_key: "name" } }],
+    [{ fields: { "": { "replication-key": "name" } } }],
+  ])("with %j is refused, because it expects rows that would not come", (edit) => {
+    expect(() => chosen(edit)).toThrow('"people" by the key "name": it has "discoveredAt"');
+  });
+
   it.each<[what: string, catalog: unknown, why: RegExp]>([
     ["nothing", null, /not an object with a list "streams"/],
     ["an object without streams", {}, /not an object with a list "streams"/],
@@ -173,13 +179,13 @@ describe("a catalog of Singer", () => {
     ["of Airbyte's discovery", { streams: [{ name: "people", json_schema: {} }] }, /catalog of Airbyte/],
     ["one with a stream twice", { streams: [{ stream: "people" }, { stream: "people" }] }, /"people" twice/],
   ])("that is %s is refused, because it would read nothing or rows twice", (_, catalog, why) => {
-    expect(() => select(catalog, [PEOPLE])).toThrow(why);
+    expect(() => select(catalog)).toThrow(why);
   });
 
   it("that selects nothing is warned of, and unknown streams are named", () => {
-    const { warnings } = select(edited({ fields: { "": NO } }), [PEOPLE]);
+    const { warnings } = select(edited({ fields: { "": NO } }));
     expect(warnings).toEqual([expect.stringContaining("selects no stream")]);
     const streams = [{ tap_stream_id: "aliens", stream: "people" }, { stream: "ghosts" }, {}];
-    expect(select({ streams }, [PEOPLE]).unknown).toEqual(["aliens", "ghosts", ""]);
+    expect(select({ streams }).unknown).toEqual(["aliens", "ghosts", ""]);
   });
 });
