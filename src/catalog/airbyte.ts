@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
-import { canRefresh, type StreamSpec } from "./streams.ts";
+import { canRefresh, ROW_STREAMS, type StreamSpec } from "./streams.ts";
 
 /** A stream as `discover` found it. */
 export type DiscoveredStream = {
@@ -32,7 +32,8 @@ export function toCatalog(streams: readonly DescribedStream[]) {
       source_defined_cursor: cursor !== null,
       ...(cursor !== null && { default_cursor_field: [cursor] }),
       source_defined_primary_key: spec.primaryKey.map((field) => [field]),
-      is_resumable: spec.resumable === true,
+      // A full refresh that broke off continues from its last checkpoint.
+      is_resumable: ROW_STREAMS.some(({ name, isDated }) => name === spec.name && isDated),
     };
   });
   return { streams: entries };

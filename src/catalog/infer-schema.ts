@@ -19,94 +19,71 @@ const MAX_COUNTED = 20_000;
  * Left out are names that platforms cannot store (empty, with NUL or lone surrogates, `__proto__`) and, of names that
  * differ only by case, all but a declared one or else the one that sorts last (lower case after upper).
  */
-export function inferSchema(declared: JsonSchema, records: Iterable<Readonly<JsonObject>>): JsonSchema {
-  const shape = new Shape(0);
-  for (const record of records) shape.addFields(record);
+export function inferSchema(declared: JsonSchema, records: readonly Readonly<JsonObject>[]): JsonSchema {
   const known = new Set(Object.keys(declared.properties ?? {}).map(folded));
-  const found = shape.named(MAX_FIELDS).filter(([name]) => !known.has(folded(name)));
+  const found = fieldsOf(records, MAX_FIELDS).filter(([name]) => !known.has(folded(name)));
   return {
     ...declared,
-    properties: { ...declared.properties, ...schemasOf(found) },
+    properties: { ...declared.properties, ...schemasOf(found, 1) },
     additionalProperties: true,
   };
 }
 
-/** The values of one field so far. */
-class Shape {
-  readonly kinds = new Set<string>();
-  readonly elements = new Set<string>();
-  readonly #depth: number;
-  #seen = 0;
-  #timestamps = true;
-  #fields: Map<string, Shape> | "too many" = new Map();
+type Field = readonly [name: string, values: readonly unknown[]];
 
-  constructor(depth: number) {
-    this.#depth = depth;
-  }
+const byName = ([a]: Field, [b]: Field): number => (a < b ? -1 : 1);
 
-  add(value: unknown): void {
-    this.#seen++;
-    if (value === null || value === undefined) return;
-    this.kinds.add(kindOf(value));
-    if (typeof value === "string") this.#timestamps &&= isInstant(value);
-    if (Array.isArray(value)) for (const element of value) this.elements.add(kindOf(element));
-    if (isObject(value)) this.addFields(value);
-  }
-
-  addFields(record: Readonly<JsonObject>): void {
-    if (this.#depth >= MAX_DEPTH) return;
+/** The fields that most records have, at most `limit` by name, no two the same but for case. */
+function fieldsOf(records: readonly Readonly<JsonObject>[], limit: number): readonly Field[] {
+  const values = new Map<string, unknown[]>();
+  for (const record of records) {
     for (const [name, value] of Object.entries(record)) {
-      if (this.#fields === "too many") return;
       if (!isFieldName(name) || value === undefined) continue;
-      const known = this.#fields.get(name);
-      if (known === undefined && this.#fields.size >= MAX_COUNTED) continue;
-      const field = known ?? new Shape(this.#depth + 1);
-      if (known === undefined) this.#fields.set(name, field);
-      field.add(value);
-      if (this.#depth > 0 && this.#fields.size > MAX_NESTED_FIELDS) this.#fields = "too many";
+      const known = values.get(name);
+      if (known !== undefined) known.push(value);
+      else if (values.size < MAX_COUNTED) values.set(name, [value]);
     }
   }
+  const byFold = new Map([...values].sort(byName).map((field) => [folded(field[0]), field]));
+  const commonest = [...byFold.values()].sort(([, a], [, b]) => b.length - a.length);
+  return commonest.slice(0, limit).sort(byName);
+}
 
-  /** At most `limit` fields by name, no two the same but for case. */
-  named(limit: number): [string, Shape][] {
-    if (this.#fields === "too many") return [];
-    const sorted = [...this.#fields].sort(([a], [b]) => (a < b ? -1 : 1));
-    const byFold = new Map(sorted.map((entry) => [folded(entry[0]), entry]));
-    const commonest = [...byFold.values()].sort(([, a], [, b]) => b.#seen - a.#seen).slice(0, limit);
-    return commonest.sort(([a], [b]) => (a < b ? -1 : 1));
-  }
-
-  /** None where fields are not named: a catalog lets a field without `properties` out as one value. */
-  #properties(): { properties?: Record<string, JsonSchema> } {
-    const isNamed = this.#depth < MAX_DEPTH && this.#fields !== "too many";
-    return isNamed ? { properties: schemasOf(this.named(MAX_NESTED_FIELDS)) } : {};
-  }
-
-  toSchema(): JsonSchema {
-    const [kind = "string", another] = this.kinds;
-    if (another !== undefined) return {};
-    const type = ["null", kind];
-    switch (kind) {
-      case "string":
-        return this.kinds.size > 0 && this.#timestamps ? TIMESTAMP : { type };
-      case "array":
-        return { type, ...itemsOf(this.elements) };
-      case "object":
-        return { type, ...this.#properties(), additionalProperties: true };
-      default:
-        return { type };
-    }
+/** The schema of a field. @param depth how many names lead to it */
+function schemaOf(values: readonly unknown[], depth: number): JsonSchema {
+  const present = values.filter((value) => value !== null);
+  const kinds = new Set(present.map(kindOf));
+  const [kind = "string", another] = kinds;
+  if (another !== undefined) return {};
+  const type = ["null", kind];
+  switch (kind) {
+    case "string":
+      return kinds.size > 0 && present.every((text) => isInstant(String(text))) ? TIMESTAMP : { type };
+    case "array":
+      return { type, ...itemsOf(present.flat()) };
+    case "object":
+      return { type, ...propertiesIn(present.filter(isObject), depth), additionalProperties: true };
+    default:
+      return { type };
   }
 }
 
-function itemsOf(elements: ReadonlySet<string>): { items?: JsonSchema } {
-  const [kind, another] = [...elements].filter((name) => name !== "null");
+/** None where fields are not named: a catalog lets a field without `properties` out as one value. */
+function propertiesIn(objects: readonly JsonObject[], depth: number): Pick<JsonSchema, "properties"> {
+  if (depth >= MAX_DEPTH) return {};
+  const fields = fieldsOf(objects, MAX_NESTED_FIELDS + 1);
+  return fields.length > MAX_NESTED_FIELDS ? {} : { properties: schemasOf(fields, depth + 1) };
+}
+
+function itemsOf(elements: readonly unknown[]): Pick<JsonSchema, "items"> {
+  const kinds = new Set(elements.filter((element) => element !== null).map(kindOf));
+  const [kind, another] = kinds;
   if (kind === undefined || another !== undefined || kind === "object" || kind === "array") return {};
   return { items: { type: ["null", kind] } };
 }
 
-const schemasOf = (fields: readonly [string, Shape][]): Record<string, JsonSchema> =>
-  Object.fromEntries(fields.map(([name, shape]) => [name, shape.toSchema()]));
+const schemasOf = (fields: readonly Field[], depth: number): Record<string, JsonSchema> =>
+  Object.fromEntries(fields.map(([name, values]) => [name, schemaOf(values, depth)]));
 
 const isFieldName = (name: string): boolean =>
   name !== "" && name !== "__proto__" && !name.includes("\0") && !/\p{Surrogate}/u.test(name);

@@ -12,8 +12,6 @@ export type StreamSpec = {
   readonly cursorField: string | null;
   /** Whether live records have more fields than are documented. */
   readonly sampled: boolean;
-  /** Whether a full refresh that broke off continues from its last checkpoint; absent: it begins again. */
-  readonly resumable?: true;
   /** Without `full_refresh` the stream is never read from the start: its records cost money or hours. */
   readonly modes: readonly SyncMode[];
   /** The stream is there only where this is set; absent: always. */
@@ -46,7 +44,6 @@ export const PEOPLE: RowStreamSpec = {
   cursorField: "discoveredAt",
   isDated: true,
   sampled: false,
-  resumable: true,
   modes: BOTH,
   listPath: "/api/v1/public/people",
   endpoint: null,
