@@ -30,10 +30,8 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
       done();
     },
   });
-  const lines = createInterface({ input: stdin, output: echo, terminal: isTerminal, historySize: 0 });
+  const lines = createInterface({ input: stdin, output: echo, terminal: isTerminal, historySize: 0, signal });
   const answers = lines[Symbol.asyncIterator]();
-  const close = (): void => lines.close();
-  signal.addEventListener("abort", close, { once: true });
   // Lines that were read before stdin ended are still answers.
   let hasEnded = false;
   lines.once("close", () => {
@@ -62,9 +60,6 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
       return answer;
     },
     confirm: async (question) => /^y/i.test(await ask(question)),
-    close() {
-      signal.removeEventListener("abort", close);
-      close();
-    },
+    close: () => lines.close(),
   };
 }
