@@ -28,33 +28,42 @@ export type Selection = {
   readonly sampled: boolean | null;
 };
 
-/** How a selected stream is read, and how it leaves. The configured schema has all fields of the catalog. */
-type Chosen = { readonly configured: ConfiguredStream; readonly selection: Selection };
-
-/** `unknown`: selected streams that this tap does not have. */
-export type Selected = {
-  readonly streams: readonly Chosen[];
-  readonly unknown: readonly string[];
-  readonly warnings: readonly string[];
-};
+/**
+ * How a selected stream is read, and how it leaves. The configured schema has all fields of the catalog.
+ * A stream that this tap does not have has no selection.
+ */
+type Chosen = { readonly configured: ConfiguredStream; readonly selection?: Selection };
 
 /**
  * Returns what a catalog selects. It lists all that may leave, at every depth. Keys and cursors always leave.
  * @param rulesOf the rules of the config for a stream
  * @throws ConfigError for what is no catalog of Singer, and for a stream that cannot be replicated as it says
  */
-export function select(catalog: unknown, rulesOf: (stream: string) => readonly FieldRules[]): Selected {
+export function select(
+  catalog: unknown,
+  rulesOf: (stream: string) => readonly FieldRules[],
+): {
+  readonly streams: readonly Chosen[];
+  readonly warnings: readonly string[];
+} {
   const entries = catalogEntries(catalog).filter(isSelected);
   const ids = entries.map(streamId);
   const twice = ids.find((id, nth) => ids.indexOf(id) < nth);
   if (twice !== undefined) throw unusableCatalog(`it selects the stream ${quoted(twice)} twice`);
   const warnings = entries.length === 0 ? ["The catalog selects no stream: nothing will be read"] : [];
-  const streams = entries.flatMap((entry) => {
-    const spec = STREAMS.find(({ name }) => name === streamId(entry));
-    return spec === undefined ? [] : [choose(entry, spec, rulesOf(spec.name), warnings)];
+  const streams = entries.map((entry) => {
+    const name = streamId(entry);
+    const spec = STREAMS.find((one) => one.name === name);
+    return spec === undefined
+      ? { configured: { ...UNKNOWN, name } }
+      : choose(entry, spec, rulesOf(name), warnings);
   });
-  return { streams, unknown: ids.filter((id) => !STREAMS.some(({ name }) => name === id)), warnings };
+  return { streams, warnings };
 }
+
+const UNKNOWN = {
+  ...{ syncMode: "full_refresh", destinationSyncMode: null, generationId: null, syncId: null, schema: null },
+};
 
 /** Throws ConfigError for what is no catalog of Singer: nothing would be read, without a word. */
 function catalogEntries(catalog: unknown): readonly CatalogNode[] {
@@ -98,9 +107,9 @@ function choose(
 function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
   const declared = loadSchema(spec.name);
   const schema = schemaIn(entry["schema"]) ?? declared;
-  const own = propertiesOf(declared);
-  const needed = neededFields({ spec, schema: declared }).map((name) => [name, own[name] ?? {}]);
-  const properties = { ...Object.fromEntries(needed), ...propertiesOf(schema) };
+  const [own, listed] = [propertiesOf(declared), propertiesOf(schema)];
+  const lacking = neededFields({ spec, schema: declared }).filter((name) => !Object.hasOwn(listed, name));
+  const properties = { ...listed, ...Object.fromEntries(lacking.map((name) => [name, own[name] ?? {}])) };
   const { sampled } = rootOf(metadataIn(entry));
   return {
     ...{ spec, schema: { ...schema, properties } },

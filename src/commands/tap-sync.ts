@@ -1,7 +1,6 @@
-import { ConfigError } from "../base/errors.ts";
 import type { DiscoveredStream } from "../catalog/airbyte.ts";
 import { toSingerCatalog } from "../catalog/singer.ts";
-import { type Selected, select } from "../catalog/singer-selection.ts";
+import { select } from "../catalog/singer-selection.ts";
 import { readConfigs } from "../config/config-files.ts";
 import { readCatalog } from "../output/files/read-file.ts";
 import { type OpenOutput, runToEnd } from "../output/output.ts";
@@ -38,26 +37,26 @@ async function syncSelected(
     if (catalog === undefined) await openJobs(undefined, saved.streams, checkState);
     const { privacy } = run;
     const listed = catalog ?? toSingerCatalog(await liveStreams(run));
-    const selected = select(listed, (stream) => privacy.rules(stream));
-    const asked = selected.streams.map(({ configured, selection }) => ({
+    const { streams, warnings } = select(listed, (stream) => privacy.rules(stream));
+    const asked = streams.map(({ configured, selection }) => ({
       configured,
       // Without a catalog every field leaves, whether or not the live rows showed it.
-      selection: catalog === undefined ? { ...selection, rules: null, sampled: null } : selection,
+      selection:
+        selection && catalog === undefined ? { ...selection, rules: null, sampled: null } : selection,
     }));
     language.format = singer({
-      selections: asked.map(({ selection }) => selection),
+      selections: asked.flatMap(({ selection }) => selection ?? []),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
       // Greater than that of every earlier run, as long as the clock is not set back.
       version: config.emitActivateVersionMessages ? Math.floor(runtime.clock.now()) : undefined,
       monotonic: runtime.clock.monotonic,
     });
-    await warn(selected, run);
+    for (const text of warnings) await run.emit({ kind: "log", level: "warn", text });
     if (catalog !== undefined) {
       const configured = asked.map((one) => one.configured);
       await openJobs(configured, saved.streams, checkState);
     }
-    const complete = await syncStreams(run, asked, saved.streams);
-    return complete && selected.unknown.length === 0;
+    return await syncStreams(run, asked, saved.streams);
   });
 }
 
@@ -67,12 +66,4 @@ async function liveStreams(run: Run): Promise<readonly DiscoveredStream[]> {
   // Without a catalog everything leaves, so that a stream whose rows cannot be read is shown as declared.
   const discovered = await discoverStreams(run, true);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name));
-}
-
-async function warn({ warnings, unknown }: Selected, { emit }: Run): Promise<void> {
-  for (const text of warnings) await emit({ kind: "log", level: "warn", text });
-  if (unknown.length === 0) return;
-  const names = unknown.map((name) => JSON.stringify(name)).join(", ");
-  const error = new ConfigError(`Cannot read ${names}: this tap has no such stream. Discover again`);
-  await emit({ kind: "failed", error });
 }

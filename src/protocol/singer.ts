@@ -49,6 +49,8 @@ class SingerRun {
   }
 
   say(event: Event): string {
+    // A stream that the tap does not have only fails, which the log says.
+    if ("stream" in event && !this.#streams.has(event.stream ?? "")) return "";
     switch (event.kind) {
       case "open":
         return this.#before(this.#of(event.stream).schema());

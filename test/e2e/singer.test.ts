@@ -90,6 +90,17 @@ describe("a catalog", () => {
     await tap(["--config", config, "--catalog", fresh]);
   });
 
+  it("that selects a stream which the tap does not have still reads the others, and fails", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const catalog = await file("catalog.json", { streams: [{ stream: "aliens" }, { stream: "people" }] });
+    const { messages, logs } = await tap(["--config", config, "--catalog", catalog], { exits: 1 });
+    expect(recordsOf(messages, "people")).toHaveLength(sandbox.people().length);
+    expect(schemasOf(messages, "aliens")).toEqual([]);
+    expect(logs.filter(({ level }) => level === "error").map(({ message }) => message)).toEqual([
+      expect.stringMatching(/"aliens": there is no such stream/),
+    ]);
+  });
+
   it("fails for a stream that the key's plan leaves out, which a sync without one just does not read", async () => {
     const { config } = await sandboxWith({ ...QUICK, plan: "agency" });
     const { messages } = await tap(["--config", config]);
