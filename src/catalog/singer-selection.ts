@@ -34,18 +34,13 @@ export type Selection = {
  */
 type Chosen = { readonly configured: ConfiguredStream; readonly selection?: Selection };
 
+type Selected = { readonly streams: readonly Chosen[]; readonly warnings: readonly string[] };
+
 /**
  * Returns what a catalog selects. It lists all that may leave, at every depth. Keys and cursors always leave.
- * @param rulesOf the rules of the config for a stream
  * @throws ConfigError for what is no catalog of Singer, and for a stream that cannot be replicated as it says
  */
-export function select(
-  catalog: unknown,
-  rulesOf: (stream: string) => readonly FieldRules[],
-): {
-  readonly streams: readonly Chosen[];
-  readonly warnings: readonly string[];
-} {
+export function select(catalog: unknown): Selected {
   const entries = catalogEntries(catalog).filter(isSelected);
   const ids = entries.map(streamId);
   const twice = ids.find((id, nth) => ids.indexOf(id) < nth);
@@ -54,9 +49,7 @@ export function select(
   const streams = entries.map((entry) => {
     const name = streamId(entry);
     const spec = STREAMS.find((one) => one.name === name);
-    return spec === undefined
-      ? { configured: { ...UNKNOWN, name } }
-      : choose(entry, spec, rulesOf(name), warnings);
+    return spec === undefined ? { configured: { ...UNKNOWN, name } } : choose(entry, spec, warnings);
   });
   return { streams, warnings };
 }
@@ -78,12 +71,7 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
 const unusableCatalog = (why: string): ConfigError =>
   new ConfigError(`Cannot use the catalog: ${why}. Make one with tap-contact-intelligence --discover`);
 
-function choose(
-  entry: CatalogNode,
-  spec: StreamSpec,
-  configRules: readonly FieldRules[],
-  warnings: string[],
-): Chosen {
+function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chosen {
   const { name } = spec;
   const stream = streamIn(entry, spec);
   const { schema, sampled } = stream;
@@ -98,7 +86,7 @@ function choose(
     // Targets that know a key crash on a record without one.
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
   };
-  const leaving = schemaUnder([rules, ...configRules], schema, "leaving");
+  const leaving = schemaUnder([rules], schema, "leaving");
   const selection = { stream: name, schema: leaving, replicationKey: cursorOf(stream), sampled };
   return { configured, selection: { ...selection, keyProperties, method, rules } };
 }
@@ -108,13 +96,14 @@ function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
   const declared = loadSchema(spec.name);
   const schema = schemaIn(entry["schema"]) ?? declared;
   const [own, listed] = [propertiesOf(declared), propertiesOf(schema)];
-  const lacking = neededFields({ spec, schema: declared }).filter((name) => !Object.hasOwn(listed, name));
-  const properties = { ...listed, ...Object.fromEntries(lacking.map((name) => [name, own[name] ?? {}])) };
+  const needed = neededFields({ spec, schema: declared }).map((name) => [
+    name,
+    listed[name] ?? own[name] ?? {},
+  ]);
+  const properties = { ...listed, ...Object.fromEntries(needed) };
   const { sampled } = rootOf(metadataIn(entry));
-  return {
-    ...{ spec, schema: { ...schema, properties } },
-    sampled: typeof sampled === "boolean" ? sampled : null,
-  };
+  const isSampled = typeof sampled === "boolean" ? sampled : null;
+  return { spec, schema: { ...schema, properties }, sampled: isSampled };
 }
 
 function chosenKey(

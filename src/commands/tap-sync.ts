@@ -1,4 +1,5 @@
 import type { DiscoveredStream } from "../catalog/airbyte.ts";
+import { schemaUnder } from "../catalog/field-rules.ts";
 import { toSingerCatalog } from "../catalog/singer.ts";
 import { select } from "../catalog/singer-selection.ts";
 import { readConfigs } from "../config/config-files.ts";
@@ -29,20 +30,21 @@ async function syncSelected(
   language: { format: Language },
 ): Promise<boolean> {
   const config = (await readConfigs(options.configs, runtime.environment))();
-  const catalog = options.catalog === undefined ? undefined : await readCatalog(options.catalog);
+  const chosen = options.catalog === undefined ? undefined : select(await readCatalog(options.catalog));
   const output = await open(options, config);
   const { saved } = output.sink;
   return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
-    const checkState = async (): Promise<void> => output.sink.lock?.check();
-    if (catalog === undefined) await openJobs(undefined, saved.streams, checkState);
-    const { privacy } = run;
-    const listed = catalog ?? toSingerCatalog(await liveStreams(run));
-    const { streams, warnings } = select(listed, (stream) => privacy.rules(stream));
+    const configured = chosen?.streams.map((stream) => stream.configured);
+    await openJobs(configured, saved.streams, async () => output.sink.lock?.check());
+    const { streams, warnings } = chosen ?? select(toSingerCatalog(await liveStreams(run)));
     const asked = streams.map(({ configured, selection }) => ({
       configured,
-      // Without a catalog every field leaves, whether or not the live rows showed it.
-      selection:
-        selection && catalog === undefined ? { ...selection, rules: null, sampled: null } : selection,
+      selection: selection && {
+        ...selection,
+        schema: schemaUnder(run.privacy.rules(selection.stream), selection.schema, "leaving"),
+        // Without a catalog every field leaves, whether or not the live rows showed it.
+        ...(chosen === undefined && { rules: null, sampled: null }),
+      },
     }));
     language.format = singer({
       selections: asked.flatMap(({ selection }) => selection ?? []),
@@ -52,10 +54,6 @@ async function syncSelected(
       monotonic: runtime.clock.monotonic,
     });
     for (const text of warnings) await run.emit({ kind: "log", level: "warn", text });
-    if (catalog !== undefined) {
-      const configured = asked.map((one) => one.configured);
-      await openJobs(configured, saved.streams, checkState);
-    }
     return await syncStreams(run, asked, saved.streams);
   });
 }

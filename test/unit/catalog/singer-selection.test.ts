@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DiscoveredStream } from "../../../src/catalog/airbyte.ts";
 import { propertiesOf, TIMESTAMP } from "../../../src/catalog/schema.ts";
 import { toSingerCatalog } from "../../../src/catalog/singer.ts";
-import { type Selection, select as selectUnder } from "../../../src/catalog/singer-selection.ts";
+import { type Selection, select } from "../../../src/catalog/singer-selection.ts";
 import { JOB_STREAMS, PEOPLE as PEOPLE_SPEC, type StreamSpec } from "../../../src/catalog/streams.ts";
 import { lineRewriter } from "../../../src/privacy/line-rewriter.ts";
 
@@ -37,8 +37,6 @@ function edited({ node = {}, fields = {} }: Edit): object {
     Object.assign(metadata, fields[breadcrumb.filter((part: string) => part !== "properties").join(".")]);
   return { streams: [{ ...entry, ...node }] };
 }
-
-const select = (catalog: unknown) => selectUnder(catalog, () => []);
 
 /** Selects people by an edited catalog. */
 const chosen = (edit: Edit): Selection & { readonly said: readonly string[] } => {
