@@ -54,6 +54,16 @@ export type ConfiguredStream = {
   readonly schema: JsonSchema | null;
 };
 
+/** A stream without a configured catalog: incremental, for a destination that is not known. */
+export const incremental = (name: string): ConfiguredStream => ({
+  name,
+  syncMode: "incremental",
+  destinationSyncMode: null,
+  generationId: null,
+  syncId: null,
+  schema: null,
+});
+
 /**
  * Reads a configured catalog; unknown keys are ignored, and of a stream only its name is needed. A catalog as `discover`
  * prints it selects all its streams, incremental where they can be.

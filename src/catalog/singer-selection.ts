@@ -1,6 +1,6 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, objectOf, quoted } from "../base/json.ts";
-import { type ConfiguredStream, cursorOf, type DiscoveredStream } from "./airbyte.ts";
+import { type ConfiguredStream, cursorOf, type DiscoveredStream, incremental } from "./airbyte.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
@@ -49,14 +49,10 @@ export function select(catalog: unknown): Selected {
   const streams = entries.map((entry) => {
     const name = streamId(entry);
     const spec = STREAMS.find((one) => one.name === name);
-    return spec === undefined ? { configured: { ...UNKNOWN, name } } : choose(entry, spec, warnings);
+    return spec === undefined ? { configured: incremental(name) } : choose(entry, spec, warnings);
   });
   return { streams, warnings };
 }
-
-const UNKNOWN = {
-  ...{ syncMode: "full_refresh", destinationSyncMode: null, generationId: null, syncId: null, schema: null },
-};
 
 /** Throws ConfigError for what is no catalog of Singer: nothing would be read, without a word. */
 function catalogEntries(catalog: unknown): readonly CatalogNode[] {
@@ -80,7 +76,7 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
   const method = chosenMethod(entry, stream, warnings);
   const rules = fieldRules(schema, [], metadata, [...neededFields(stream), ...keyProperties]);
   const configured: ConfiguredStream = {
-    ...{ name, schema, generationId: null, syncId: null },
+    ...{ ...incremental(name), schema },
     // The catalog decides, whatever a state says of an earlier method.
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
     // Targets that know a key crash on a record without one.

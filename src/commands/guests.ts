@@ -1,11 +1,11 @@
 import { NotFoundError } from "../base/errors.ts";
-import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
 import { fieldNamesOf } from "../catalog/field-rules.ts";
 import { loadSchema } from "../catalog/schema.ts";
 import { COMPANIES, type JobStreamSpec, jobSpecsOf, PEOPLE, streamsOf } from "../catalog/streams.ts";
 import { type Jobs, openJobs, probeJobs } from "../jobs/jobs.ts";
 import { Privacy } from "../privacy/privacy.ts";
-import { incremental, isNotOnPlan } from "../run/probe.ts";
+import { isNotOnPlan } from "../run/probe.ts";
 import type { Reader } from "../run/reader.ts";
 import { RowReader } from "../run/row-reader.ts";
 import { type Guests, type Run, type RunOptions, withRun } from "../run/run.ts";

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { ConfigError, UsageError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import { type ConfiguredStream, parseConfiguredCatalog } from "../catalog/airbyte.ts";
+import { type ConfiguredStream, incremental, parseConfiguredCatalog } from "../catalog/airbyte.ts";
 import { canRefresh, JOB_STREAMS, streamNamed } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
@@ -11,7 +11,7 @@ import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.
 import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
-import { incremental, readableStreams } from "../run/probe.ts";
+import { readableStreams } from "../run/probe.ts";
 import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";

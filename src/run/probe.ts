@@ -1,5 +1,5 @@
 import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
-import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
 import type { Probed, Reader } from "./reader.ts";
 import type { Run } from "./run.ts";
 
@@ -42,13 +42,3 @@ export const isNotOnPlan = (error: unknown): error is ConfigError =>
 /** A stream that a setting turns on may use another key than the streams of the Public API. */
 const isOfAll = (error: unknown, { spec }: Reader): boolean =>
   spec.setting === undefined && error instanceof ConnectorError && error.scope === "run";
-
-/** A stream without a configured catalog: incremental, for a destination that is not known. */
-export const incremental = (name: string): ConfiguredStream => ({
-  name,
-  syncMode: "incremental",
-  destinationSyncMode: null,
-  generationId: null,
-  syncId: null,
-  schema: null,
-});

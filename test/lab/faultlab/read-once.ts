@@ -1,10 +1,10 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
+import { incremental } from "../../../src/catalog/airbyte.ts";
 import { ROW_STREAMS } from "../../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../../src/config/config.ts";
 import { Privacy } from "../../../src/privacy/privacy.ts";
-import { incremental } from "../../../src/run/probe.ts";
 import { RowReader } from "../../../src/run/row-reader.ts";
 import { syncStreams } from "../../../src/run/run.ts";
 import { Session } from "../../../src/run/session.ts";

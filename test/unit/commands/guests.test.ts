@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { TransientError } from "../../../src/base/errors.ts";
+import { incremental } from "../../../src/catalog/airbyte.ts";
 import { withGuests } from "../../../src/commands/guests.ts";
 import { parseConfig } from "../../../src/config/config.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
-import { incremental } from "../../../src/run/probe.ts";
 import { syncStreams } from "../../../src/run/run.ts";
 import type { Event } from "../../../src/sync/event.ts";
 import { CountingService } from "../../support/counting-service.ts";

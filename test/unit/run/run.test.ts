@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { incremental } from "../../../src/run/probe.ts";
+import { incremental } from "../../../src/catalog/airbyte.ts";
 import { stateOf } from "../../../src/run/run.ts";
 
 describe("stateOf()", () => {
