@@ -13,7 +13,7 @@ import { StateFile } from "../output/state-file.ts";
 import { SUPPRESSED_BY } from "../privacy/suppress.ts";
 import { write } from "../protocol/writer.ts";
 import { compare, expectedBy } from "../reconcile/compare.ts";
-import { type Report, Results } from "../reconcile/results.ts";
+import { openResults, type Report, withoutFolder } from "../reconcile/results.ts";
 import { cannotBeCounted, RowReader } from "../run/row-reader.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -129,22 +129,18 @@ async function compared(
   }
   const fields = SUPPRESSED_BY.get(stream) ?? [];
   const rewrite = privacy.rewriter(stream);
-  const results = output === undefined ? undefined : await Results.open(output);
-  try {
-    return await compare({
-      ...{ stream, table, form: { key, cursor, zone: timezone }, results, read },
-      ...{ mostGone: yesGone, began: client.now() },
-      isFiltered: config.sourceSlug !== null || config.isUser !== "all",
-      isExpected: expectedBy(state, config.startDate, config.endDate),
-      count: isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
-      requests: () => session.usage.requests,
-      keyOf: privacy.replacementFor(stream, key) ?? ((value) => value),
-      leave: (line) => rewrite?.(line) ?? line,
-      isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
-    });
-  } finally {
-    await results?.discard();
-  }
+  return await compare({
+    ...{ stream, table, form: { key, cursor, zone: timezone }, read },
+    ...{ mostGone: yesGone, began: client.now() },
+    publish: output === undefined ? withoutFolder : await openResults(output),
+    isFiltered: config.sourceSlug !== null || config.isUser !== "all",
+    isExpected: expectedBy(state, config.startDate, config.endDate),
+    count: isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
+    requests: () => session.usage.requests,
+    keyOf: privacy.replacementFor(stream, key) ?? ((value) => value),
+    leave: (line) => rewrite?.(line) ?? line,
+    isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
+  });
 }
 
 function unproven(stream: string, error: unknown): DataError {

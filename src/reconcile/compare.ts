@@ -7,7 +7,7 @@ import type { RawLine } from "../sync/event.ts";
 import type { Count } from "../sync/service.ts";
 import type { RowState } from "../sync/state.ts";
 import { IN_TABLE, inRead, isShown, KeyTable, type Moment, NO_MOMENT, SUPPRESSED } from "./key-table.ts";
-import type { DayDifference, Report, Results } from "./results.ts";
+import type { DayDifference, Publish, Report } from "./results.ts";
 import { parseRow, type TableForm, tableRows, unitOf } from "./table-file.ts";
 
 /** A table, a service, and how their rows are compared. */
@@ -37,8 +37,7 @@ export type Comparison = {
   readonly leave: (line: RawLine) => string;
   readonly isSuppressed: (row: JsonObject) => boolean;
   readonly requests: () => number;
-  /** Takes the results; undefined: only the report is wanted. */
-  readonly results: Results | undefined;
+  readonly publish: Publish;
   /** Epoch ms. */
   readonly began: number;
 };
@@ -52,7 +51,16 @@ const MAX_READS = 4;
  * Compares a table with the service, key by key.
  * @throws ConfigError for a table that cannot be read, DataError for another table and for rows that cannot be proven
  */
-export const compare = (comparison: Comparison): Promise<Report> => new Differences(comparison).find();
+export async function compare(comparison: Comparison): Promise<Report> {
+  const { publish } = comparison;
+  const differences = new Differences(comparison);
+  await publish("lost.jsonl", differences.rows());
+  const report = differences.report();
+  await publish("suppressed.csv", differences.keys(isSuppressedKey));
+  if (report.unanswered.length === 0) await publish("gone.csv", differences.keys(differences.isGone));
+  await publish("report.json", `${JSON.stringify(report, null, 2)}\n`);
+  return report;
+}
 
 /**
  * Tells which rows the syncs must have delivered, by their dates (epoch ms; NaN: none).
@@ -84,6 +92,9 @@ class Differences {
   readonly #days: Record<string, DayDifference> = {};
   #reads = 0;
   #rowsRead = 0;
+  /** How many of the rows that were counted before the last read it showed, and how many it lacks. */
+  #shown = 0;
+  #missing = 0;
   /** The newest dates (epoch ms) in the table, and among the rows that the service showed. */
   #newestInTable = Number.NEGATIVE_INFINITY;
   #newestShown = Number.NEGATIVE_INFINITY;
@@ -105,54 +116,48 @@ class Differences {
     }
   }
 
-  async find(): Promise<Report> {
-    const { isFiltered, mostGone } = this.#comparison;
+  /** Reads the table and the service. @returns the lost and stale rows as they leave */
+  async *rows(): AsyncGenerator<Buffer> {
+    const { isFiltered } = this.#comparison;
     await this.#readTable();
-    let missing = await this.#readUntilWhole(isFiltered);
+    yield* this.#readUntilWhole(isFiltered);
     // A person who left the filters of the config is not gone.
-    if (missing === 0 && isFiltered && this.#keysWith(this.#isGone) > 0)
-      missing = await this.#readUntilWhole(false);
-    const [unshown, size] = [this.#keysWith(isUnshown), this.#keysWith(isInTable)];
-    const most = mostGone ?? Math.min(Math.floor(size / 2), Math.max(100, Math.floor(size / 100)));
-    const moving =
-      `The service counts ${plural(missing, "row")} more than it showed in each of ${MAX_READS} complete reads. ` +
-      "No gone.csv was written. Run again when fewer people are checked";
-    const tooMany =
-      `The service does not show ${unshown} of ${plural(size, "key")} of the table, more than ${most}. ` +
-      `No gone.csv was written. If these rows may be deleted, run again with --yes-gone ${unshown}`;
-    const unanswered = missing > 0 ? [moving] : unshown > most ? [tooMany] : [];
-    for (const [day, rows] of this.#table.byDay(this.#isGone)) this.#on(day).gone += rows;
-    return await this.#end(unanswered);
+    if (this.#missing === 0 && isFiltered && this.#keysWith(this.isGone) > 0)
+      yield* this.#readUntilWhole(false);
   }
 
-  /** Reads until a read lacks no row, and everyone twice if keys of the table are not shown. @returns how many it lacks */
-  async #readUntilWhole(isFiltered: boolean): Promise<number> {
-    let [missing, most] = [0, 0];
+  /** Reads until a read lacks no row, and everyone twice if keys of the table are not shown. */
+  async *#readUntilWhole(isFiltered: boolean): AsyncGenerator<Buffer> {
+    let most = 0;
     for (let reads = 1; reads <= MAX_READS; reads++) {
-      const { counted, shown } = await this.#read(isFiltered);
+      const counted = yield* this.#read(isFiltered);
       // A person who was counted in an earlier read may have left the filters, but hardly the service.
       most = isFiltered ? counted : Math.max(most, counted);
-      missing = Math.max(0, most - shown);
-      const isEnough = isFiltered || reads > 1 || this.#keysWith(this.#isGone) === 0;
-      if (missing === 0 && isEnough) break;
+      this.#missing = Math.max(0, most - this.#shown);
+      const isEnough = isFiltered || reads > 1 || this.#keysWith(this.isGone) === 0;
+      if (this.#missing === 0 && isEnough) break;
     }
-    return missing;
   }
 
-  /** @returns how many rows were counted before the read, and how many of them it showed */
-  async #read(isFiltered: boolean): Promise<{ readonly counted: number; readonly shown: number }> {
-    const { count, read } = this.#comparison;
+  /** @returns how many rows were counted before the read; 0: they are not counted */
+  async *#read(isFiltered: boolean): AsyncGenerator<Buffer, number> {
+    const { count, read, leave } = this.#comparison;
     const judges = isFiltered === this.#comparison.isFiltered;
     const counted = await count?.(isFiltered);
+    let rows = counted?.rows ?? 0;
     this.#reads += 1;
-    let [rows, shown] = [counted?.rows ?? 0, 0];
+    this.#shown = 0;
     for await (const lines of read(isFiltered)) {
-      // One of several copies of the data may lag, or be empty: the larger number counts.
-      if (typeof lines === "number") rows = Math.max(rows, counted === undefined ? 0 : lines);
-      else for (const line of lines) if (await this.#take(line, judges, counted?.asked)) shown += 1;
+      if (typeof lines === "number") {
+        // One of several copies of the data may lag, or be empty: the larger number counts.
+        if (counted !== undefined) rows = Math.max(rows, lines);
+        continue;
+      }
+      const differing = lines.filter((line) => this.#take(line, judges, counted?.asked));
+      yield Buffer.from(differing.map((line) => `${leave(line)}\n`).join(""), "latin1");
     }
     this.#requireCommonKey();
-    return { counted: rows, shown };
+    return rows;
   }
 
   /** Throws DataError if the service showed no key of the table, unless neither has any. */
@@ -169,15 +174,18 @@ class Differences {
   /**
    * Marks the key of a row, and notes the status of a key that was not shown before.
    * @param asked when the rows were counted (epoch ms)
-   * @returns whether it is the first of a key in this read, and the key was there when the rows were counted
+   * @returns whether it is lost or stale
    */
-  async #take(line: RawLine, judges: boolean, asked = 0): Promise<boolean> {
-    const { form, keyOf, leave, results, isSuppressed } = this.#comparison;
+  #take(line: RawLine, judges: boolean, asked = 0): boolean {
+    const { form, keyOf, isSuppressed } = this.#comparison;
     const row = objectOf(parseRow(fromLatin1(line)));
     const value = row[form.key];
     this.#rowsRead += 1;
-    // A row without a key counts as often as it comes.
-    if (typeof value !== "string" && typeof value !== "number") return true;
+    if (typeof value !== "string" && typeof value !== "number") {
+      // A row without a key counts as often as it comes.
+      this.#shown += 1;
+      return false;
+    }
     const key = `${value}`;
     const moment = form.cursor === null ? NO_MOMENT : momentOf(row[form.cursor]);
     if (moment.at > this.#newestShown) this.#newestShown = moment.at;
@@ -185,15 +193,13 @@ class Differences {
     const read = inRead(this.#reads);
     const before = this.#table.mark(keyOf(key), read | (isHidden ? SUPPRESSED : 0));
     const wasThere = isInTable(before.marks) || isShown(before.marks) || moment.at < asked;
-    if (judges && !isShown(before.marks)) {
-      const status = isHidden ? "suppressed" : this.#statusOf(before, moment);
-      this.#rows[status] += 1;
-      if (status === "lost" || status === "stale") {
-        this.#on(moment.at >= OLDEST ? dayOf(moment.at) : "none")[status] += 1;
-        await results?.lose(leave(line));
-      }
-    }
-    return wasThere && (before.marks & read) === 0;
+    if (wasThere && (before.marks & read) === 0) this.#shown += 1;
+    if (!judges || isShown(before.marks)) return false;
+    const status = isHidden ? "suppressed" : this.#statusOf(before, moment);
+    this.#rows[status] += 1;
+    if (status !== "lost" && status !== "stale") return false;
+    this.#on(moment.at >= OLDEST ? dayOf(moment.at) : "none")[status] += 1;
+    return true;
   }
 
   #statusOf(known: Moment & { readonly marks: number }, moment: Moment): RowStatus {
@@ -216,30 +222,34 @@ class Differences {
    * A table that is newer than all that the service showed was filled by another replica. The one that was compared may
    * lack the newest people, and those without a date.
    */
-  readonly #isGone = (marks: number, at: number): boolean =>
+  readonly isGone = (marks: number, at: number): boolean =>
     isUnshown(marks) && (at <= this.#newestShown || this.#newestInTable <= this.#newestShown);
 
-  async #end(unanswered: readonly string[]): Promise<Report> {
-    const { stream, began, requests, results } = this.#comparison;
+  /** After the last row. */
+  report(): Report {
+    const { stream, began, requests, mostGone } = this.#comparison;
     const { lost, stale, later, new: isNew } = this.#rows;
-    const gone = this.#keysWith(this.#isGone);
-    const report: Report = {
-      ...{ stream, at: new Date(began).toISOString(), table_rows: this.#keysWith(isInTable) },
+    const [size, gone] = [this.#keysWith(isInTable), this.#keysWith(this.isGone)];
+    const unshown = this.#keysWith(isUnshown);
+    const most = mostGone ?? Math.min(Math.floor(size / 2), Math.max(100, Math.floor(size / 100)));
+    const moving =
+      `The service counts ${plural(this.#missing, "row")} more than it showed in each of ${MAX_READS} complete reads. ` +
+      "No gone.csv was written. Run again when fewer people are checked";
+    const tooMany =
+      `The service does not show ${unshown} of ${plural(size, "key")} of the table, more than ${most}. ` +
+      `No gone.csv was written. If these rows may be deleted, run again with --yes-gone ${unshown}`;
+    for (const [day, rows] of this.#table.byDay(this.isGone)) this.#on(day).gone += rows;
+    return {
+      ...{ stream, at: new Date(began).toISOString(), table_rows: size },
       ...{ rows_read: this.#rowsRead, requests: requests(), lost, stale, gone },
-      later: later + this.#keysWith(isUnshown) - gone,
-      ...{ new: isNew, suppressed: this.#keysWith(isSuppressedKey) },
+      ...{ later: later + unshown - gone, new: isNew, suppressed: this.#keysWith(isSuppressedKey) },
       days: Object.fromEntries(Object.entries(this.#days).sort(([a], [b]) => (a < b ? -1 : 1))),
-      unanswered,
+      unanswered: this.#missing > 0 ? [moving] : unshown > most ? [tooMany] : [],
     };
-    await results?.publish(report, {
-      "suppressed.csv": this.#list(isSuppressedKey),
-      ...(unanswered.length === 0 && { "gone.csv": this.#list(this.#isGone) }),
-    });
-    return report;
   }
 
   /** The keys of the table that fit, as a column of CSV. */
-  async *#list(fits: (marks: number, at: number) => boolean): AsyncGenerator<string> {
+  async *keys(fits: (marks: number, at: number) => boolean): AsyncGenerator<string> {
     yield `${csvCell(this.#comparison.form.key)}\n`;
     for (const keys of this.#table.keys(fits)) yield keys.map((key) => `${csvCell(key)}\n`).join("");
   }

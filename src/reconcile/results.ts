@@ -1,7 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { readdir, rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Part } from "../output/files/part.ts";
 import { makeFolder, removeLeftovers, replaceFile, syncFolder } from "../output/files/replace.ts";
 
 /** How many rows differ on one day of the service. Gone keys count on the day that the table has. */
@@ -31,50 +29,26 @@ export type Report = {
   readonly unanswered: readonly string[];
 };
 
-/** Lists of keys, by the name of their file. */
-export type Lists = Readonly<Record<string, AsyncIterable<string>>>;
+/** Takes a file of results: all at once, or in pieces. */
+export type Publish = (name: string, content: string | AsyncIterable<string | Buffer>) => Promise<void>;
 
 const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "report.json"];
-/** The rows of a comparison that did not end. */
-const UNFINISHED = /^\.lost-[0-9a-f]{16}\.part$/;
 
-/** The folder of results. Files of an earlier comparison are removed first, so that no old list deletes people. */
-export class Results {
-  readonly #folder: string;
-  readonly #lost: Part;
-
-  private constructor(folder: string) {
-    this.#folder = folder;
-    this.#lost = new Part(join(folder, `.lost-${randomBytes(8).toString("hex")}.part`), false, 256 * 1024);
+/**
+ * Opens the folder of results. Files of an earlier comparison are removed first, so that no old list deletes people.
+ * Throws ConfigError, and the system's errors as they are.
+ */
+export async function openResults(folder: string): Promise<Publish> {
+  await makeFolder(folder);
+  for (const name of FILES) {
+    await rm(join(folder, name), { force: true });
+    await removeLeftovers(join(folder, name));
   }
-
-  /** Throws ConfigError, and the system's errors as they are. */
-  static async open(folder: string): Promise<Results> {
-    await makeFolder(folder);
-    const parts = (await readdir(folder)).filter((name) => UNFINISHED.test(name));
-    for (const name of [...FILES, ...parts]) {
-      await rm(join(folder, name), { force: true });
-      await removeLeftovers(join(folder, name));
-    }
-    await syncFolder(folder);
-    return new Results(folder);
-  }
-
-  /** Adds a row as it leaves, in latin1. */
-  async lose(line: string): Promise<void> {
-    await this.#lost.append(`${line}\n`, 1);
-  }
-
-  /** Publishes the rows, the lists and, last, the report. */
-  async publish(report: Report, lists: Lists): Promise<void> {
-    await this.#lost.seal();
-    await rename(this.#lost.path, join(this.#folder, "lost.jsonl"));
-    for (const [name, list] of Object.entries(lists)) await replaceFile(join(this.#folder, name), list);
-    await replaceFile(join(this.#folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
-  }
-
-  /** Removes rows that were not published. */
-  async discard(): Promise<void> {
-    await this.#lost.discard();
-  }
+  await syncFolder(folder);
+  return (name, content) => replaceFile(join(folder, name), content);
 }
+
+/** Where only the report is wanted. */
+export const withoutFolder: Publish = async (_name, content) => {
+  if (typeof content !== "string") for await (const _ of content);
+};

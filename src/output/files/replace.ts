@@ -17,7 +17,7 @@ import { ConfigError } from "../../base/errors.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /** All at once, or in pieces. */
-type FileContent = string | AsyncIterable<string>;
+type FileContent = string | AsyncIterable<string | Buffer>;
 
 type ReplaceOptions = {
   /** Keeps the file that is replaced as `<path>.previous`. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Comparison, compare } from "../../../src/reconcile/compare.ts";
-import { type Report, Results } from "../../../src/reconcile/results.ts";
+import { openResults, type Report } from "../../../src/reconcile/results.ts";
 import type { RawLine } from "../../../src/sync/event.ts";
 import { file } from "../../support/cli.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -18,12 +18,11 @@ type Found = Report & { readonly lists: Readonly<Record<string, string>>; readon
 /** Compares a table with what a service shows, in a folder of results. */
 export async function compared(table: string, shown: Shown, more: Partial<Comparison> = {}): Promise<Found> {
   const folder = await tempDir();
-  const results = await Results.open(folder);
   let reads = 0;
   const report = await compare({
-    ...{ stream: "things", table: await file("keys.csv", table), form: DATED, began: NOW, results },
+    ...{ stream: "things", table: await file("keys.csv", table), form: DATED, began: NOW },
     ...{ mostGone: undefined, isFiltered: false, isExpected: () => true, isSuppressed: () => false },
-    ...{ requests: () => 1, keyOf: (key) => key, leave: (line) => line },
+    ...{ publish: await openResults(folder), requests: () => 1, keyOf: (key) => key, leave: (line) => line },
     count: async () => ({ rows: 0, asked: NOW }),
     read: async function* (isFiltered) {
       yield shown(isFiltered, reads++).map(toRaw);
