@@ -12,24 +12,16 @@ export const SHIPPED = {
   "meltano-hub": "meltano/hub/extractors/tap-contact-intelligence/source-contact-intelligence.yml",
 };
 
+const MADE = { text: aboutText, markdown: aboutMarkdown, json: aboutJson };
+
 /** Describes the tap, for people and for programs that list taps. */
 export async function about({ format }: TapOptions, { stdout }: Runtime): Promise<number> {
-  await write(stdout, toLatin1(`${described(format).trimEnd()}\n`));
+  const text =
+    format === "meltano" || format === "meltano-hub"
+      ? readPackageText(SHIPPED[format])
+      : MADE[format](loadProgram(), loadSpec());
+  await write(stdout, toLatin1(`${text.trimEnd()}\n`));
   return 0;
-}
-
-function described(format: TapOptions["format"]): string {
-  switch (format) {
-    case "text":
-      return aboutText(loadProgram(), loadSpec());
-    case "markdown":
-      return aboutMarkdown(loadProgram(), loadSpec());
-    case "json":
-      return JSON.stringify(aboutJson(loadProgram(), loadSpec()), null, 2);
-    case "meltano":
-    case "meltano-hub":
-      return readPackageText(SHIPPED[format]);
-  }
 }
 
 export function loadProgram(): Program {

@@ -1,3 +1,4 @@
+import { isObject } from "../base/json.ts";
 import { type Located, type Spec, settingsIn, typeOf, variableOf } from "../config/spec.ts";
 
 export type Program = {
@@ -17,24 +18,14 @@ export const CAPABILITIES = [
   "test",
 ] as const;
 
-/** The description for programs that list taps. */
-export function aboutJson(program: Program, spec: Spec): object {
-  return {
-    ...program,
-    sdk_version: null,
-    supported_python_versions: null,
-    capabilities: CAPABILITIES,
-    settings: withSecrets(spec.connectionSpecification),
-  };
+/** The description for programs that list taps. The config's secrets are marked in Singer's words as well. */
+export function aboutJson(program: Program, { connectionSpecification }: Spec): string {
+  const unknown = { sdk_version: null, supported_python_versions: null };
+  const about = { ...program, ...unknown, capabilities: CAPABILITIES, settings: connectionSpecification };
+  const marked = (_name: string, value: unknown): unknown =>
+    isObject(value) && value["airbyte_secret"] === true ? { ...value, secret: true, writeOnly: true } : value;
+  return JSON.stringify(about, marked, 2);
 }
-
-/** The config's schema, in which secrets are marked in Singer's words as well. */
-const withSecrets = (schema: object): unknown =>
-  JSON.parse(
-    JSON.stringify(schema, (_name, value) =>
-      value?.airbyte_secret === true ? { ...value, secret: true, writeOnly: true } : value,
-    ),
-  );
 
 /** One setting, `a.b` if it is nested. */
 export type DescribedSetting = Located & { readonly name: string; readonly required: boolean };
