@@ -14,6 +14,9 @@ export type FieldRules = {
   readonly onlyObjects?: boolean;
 };
 
+/** Every field leaves as it is. */
+export const KEEP_ALL: FieldRules = { defaultRule: "keep", fields: new Map() };
+
 /** `unlisted`: dropped, because the catalog does not name the field. `setting`: the cause, for messages. */
 export type FieldAction = { readonly kind: "drop" | "hash" | "unlisted"; readonly setting: string };
 
@@ -22,16 +25,16 @@ export type Rewrite = (line: string, names?: readonly string[]) => string;
 
 /** Decides which fields of rows leave, by the settings. The config's rules are in privacy/. */
 export type FieldFilter = {
-  /** The rules of a stream, each for what the one before leaves; none if all fields leave as they are. */
-  rules(stream: string): readonly FieldRules[];
+  /** The rules of a stream; KEEP_ALL if all fields leave as they are. */
+  rules(stream: string): FieldRules;
   /**
    * Applies the settings, and then a catalog, to the lines of a stream; null if all leave as they are.
-   * @param selection the fields that a catalog selects; null: all
+   * @param selection the fields that a catalog selects
    * @param unlisted gets the path of each field of a row that the catalog does not name
    */
   rewriter(
     stream: string,
-    selection?: FieldRules | null,
+    selection?: FieldRules,
     unlisted?: (path: readonly string[]) => void,
   ): Rewrite | null;
   /** Replaces a field's value where a row repeats it in another field; null if the field leaves as it is. */
@@ -45,21 +48,38 @@ export const ruleFor = (name: string, { fields, defaultRule }: FieldRules): Fiel
 
 export const isDrop = (rule: FieldRule): boolean => rule !== "keep" && "kind" in rule && rule.kind !== "hash";
 
+/** Makes one set of rules of two: the second is for what the first leaves. Only the first may hash. */
+export function joined(first: FieldRules, second: FieldRules): FieldRules {
+  if (first === KEEP_ALL) return second;
+  if (second === KEEP_ALL) return first;
+  const names = [...first.fields.keys(), ...second.fields.keys()];
+  return {
+    defaultRule: joinedRule(first.defaultRule, second.defaultRule),
+    fields: new Map(names.map((name) => [name, joinedRule(ruleFor(name, first), ruleFor(name, second))])),
+    onlyObjects: first.onlyObjects === true || second.onlyObjects === true,
+  };
+}
+
+function joinedRule(first: FieldRule, second: FieldRule): FieldRule {
+  if (first === "keep") return second;
+  if (second === "keep" || isDrop(first)) return first;
+  if (!("kind" in first)) return "kind" in second ? second : joined(first, second);
+  if ("kind" in second) return { ...second, setting: first.setting };
+  // A digest is no object.
+  return second.onlyObjects === true ? { ...first, kind: "drop" } : first;
+}
+
 /**
- * The schema of rows under sets of rules: of what leaves, or for a check of rows as they arrive.
+ * The schema of rows under rules: of what leaves, or for a check of rows as they arrive.
  * The check accepts any value in fields that do not leave as they came.
  */
-export const schemaUnder = (
-  rules: readonly FieldRules[],
-  schema: JsonSchema,
-  view: "arriving" | "leaving",
-): JsonSchema =>
-  rules.reduce((before, one) => {
-    const seen = seenSchema(before, one, view);
-    if (view === "leaving") return seen;
-    const dropped = [...one.fields].flatMap(([name, rule]) => (isDrop(rule) ? [[name, {}] as const] : []));
-    return { ...seen, properties: { ...seen.properties, ...Object.fromEntries(dropped) } };
-  }, schema);
+export function schemaUnder(rules: FieldRules, schema: JsonSchema, view: "arriving" | "leaving"): JsonSchema {
+  if (rules === KEEP_ALL) return schema;
+  const seen = seenSchema(schema, rules, view);
+  if (view === "leaving") return seen;
+  const dropped = [...rules.fields].flatMap(([name, rule]) => (isDrop(rule) ? [[name, {}] as const] : []));
+  return { ...seen, properties: { ...seen.properties, ...Object.fromEntries(dropped) } };
+}
 
 function seenSchema(schema: JsonSchema, rule: FieldRule, view: "arriving" | "leaving"): JsonSchema {
   if (rule === "keep") return schema;
@@ -90,21 +110,18 @@ function hashedSchema({ title, description, type, items }: JsonSchema): JsonSche
 }
 
 /** Fields of a catalog that rules change. `mistyped`: hashed, but typed as no text. `dropped`: named, but never leave. */
-export function catalogConflicts(schema: JsonSchema, rules: readonly FieldRules[]) {
+export function catalogConflicts(schema: JsonSchema, rules: FieldRules) {
   const [mistyped, dropped]: [string[], string[]] = [[], []];
-  const look = (inner: JsonSchema, given: readonly FieldRule[], path: readonly string[]): void => {
-    if (given.some(isDrop)) return void dropped.push(path.join("."));
-    const objects = given.flatMap((rule) => (rule === "keep" || "kind" in rule ? [] : [rule]));
-    const isHashed = given.some((rule) => rule !== "keep" && "kind" in rule);
-    if (isHashed && !takesDigests(inner)) mistyped.push(path.join("."));
-    if (isHashed || objects.length === 0) return;
-    if (inner.items !== undefined) look(inner.items, objects, path);
+  const look = (inner: JsonSchema, rule: FieldRule, path: readonly string[]): void => {
+    if (rule === "keep") return;
+    if ("kind" in rule) {
+      if (isDrop(rule)) dropped.push(path.join("."));
+      else if (!takesDigests(inner)) mistyped.push(path.join("."));
+      return;
+    }
+    if (inner.items !== undefined) look(inner.items, rule, path);
     for (const [name, property] of Object.entries(propertiesOf(inner)))
-      look(
-        property,
-        objects.map((rule) => ruleFor(name, rule)),
-        [...path, name],
-      );
+      look(property, ruleFor(name, rule), [...path, name]);
   };
   look(schema, rules, []);
   return { mistyped, dropped };

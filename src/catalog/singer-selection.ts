@@ -22,8 +22,8 @@ export type Selection = {
   readonly keyProperties: readonly string[];
   readonly replicationKey: string | null;
   readonly method: ReplicationMethod;
-  /** The fields that leave each row. Null: there is no catalog, and everything leaves. */
-  readonly rules: FieldRules | null;
+  /** The fields that leave each row. Without a catalog everything leaves. */
+  readonly rules: FieldRules;
   /** See DiscoveredStream. */
   readonly sampled: boolean | null;
 };
@@ -82,7 +82,7 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
     // Targets that know a key crash on a record without one.
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
   };
-  const leaving = schemaUnder([rules], schema, "leaving");
+  const leaving = schemaUnder(rules, schema, "leaving");
   const selection = { stream: name, schema: leaving, replicationKey: cursorOf(stream), sampled };
   return { configured, selection: { ...selection, keyProperties, method, rules } };
 }

@@ -1,5 +1,5 @@
 import type { DiscoveredStream } from "../catalog/airbyte.ts";
-import { schemaUnder } from "../catalog/field-rules.ts";
+import { KEEP_ALL, schemaUnder } from "../catalog/field-rules.ts";
 import { toSingerCatalog } from "../catalog/singer.ts";
 import { select } from "../catalog/singer-selection.ts";
 import { readConfigs } from "../config/config-files.ts";
@@ -43,7 +43,7 @@ async function syncSelected(
         ...selection,
         schema: schemaUnder(run.privacy.rules(selection.stream), selection.schema, "leaving"),
         // Without a catalog every field leaves, whether or not the live rows showed it.
-        ...(chosen === undefined && { rules: null, sampled: null }),
+        ...(chosen === undefined && { rules: KEEP_ALL, sampled: null }),
       },
     }));
     language.format = singer({

@@ -1,20 +1,17 @@
-import type { FieldAction, FieldRule, FieldRules } from "../catalog/field-rules.ts";
+import { type FieldAction, type FieldRule, type FieldRules, KEEP_ALL } from "../catalog/field-rules.ts";
 import type { StreamSpec } from "../catalog/streams.ts";
 import type { Setting } from "./settings.ts";
 
 const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
 
 /**
- * The rules of `only_fields` for a stream; null if no setting concerns it. Keys and cursors always leave.
+ * The rules of `only_fields` for a stream; KEEP_ALL if no setting concerns it. Keys and cursors always leave.
  * A name alone names a value that is no object; `*` at the end names a complete object.
  */
-export function onlyRules(
-  settings: readonly Setting[],
-  { primaryKey, cursorField }: StreamSpec,
-): FieldRules | null {
+export function onlyRules(settings: readonly Setting[], { primaryKey, cursorField }: StreamSpec): FieldRules {
   const paths = settings.flatMap(({ list, path }) => (list === "only_fields" ? [path] : []));
   const rule = paths.length === 0 ? "keep" : ruleOf(paths);
-  if (rule === "keep") return null;
+  if (rule === "keep") return KEEP_ALL;
   const needed = cursorField === null ? primaryKey : [...primaryKey, cursorField];
   const kept = needed.map((name): [string, FieldRule] => [name, "keep"]);
   return { defaultRule: NOT_NAMED, fields: new Map([...rule.fields, ...kept]) };

@@ -1,7 +1,15 @@
 import { createHash, createHmac, hash } from "node:crypto";
 import { ConfigError } from "../base/errors.ts";
 import { toLatin1 } from "../base/text.ts";
-import { type FieldFilter, type FieldRules, isDrop, type Rewrite, ruleFor } from "../catalog/field-rules.ts";
+import {
+  type FieldFilter,
+  type FieldRules,
+  isDrop,
+  joined,
+  KEEP_ALL,
+  type Rewrite,
+  ruleFor,
+} from "../catalog/field-rules.ts";
 import { STREAMS, type StreamSettings, streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { lineRewriter } from "./line-rewriter.ts";
@@ -36,27 +44,26 @@ export class Privacy implements FieldFilter {
     this.#refuse(this.#settings.map((setting) => [setting, problemsOf(setting, streams)]));
   }
 
-  rules(stream: string): readonly FieldRules[] {
+  rules(stream: string): FieldRules {
     const settings = this.#settings.filter((setting) => (setting.stream ?? stream) === stream);
     const spec = STREAMS.find(({ name }) => name === stream);
-    const only = spec === undefined ? null : onlyRules(settings, spec);
-    return [rulesBy(settings), only].flatMap((rules) => rules ?? []);
+    return joined(rulesBy(settings), spec === undefined ? KEEP_ALL : onlyRules(settings, spec));
   }
 
   replacementFor(stream: string, field: string): ((value: string) => string) | null {
-    const rules = this.rules(stream).map((one) => ruleFor(field, one));
-    if (rules.some(isDrop)) return () => "***";
-    const isHashed = rules.some((rule) => rule !== "keep" && "kind" in rule);
+    const rule = ruleFor(field, this.rules(stream));
+    if (isDrop(rule)) return () => "***";
+    const isHashed = rule !== "keep" && "kind" in rule;
     return isHashed ? (value) => this.#hash?.(toLatin1(value)) ?? "***" : null;
   }
 
   rewriter(
     stream: string,
-    selection: FieldRules | null = null,
+    selection: FieldRules = KEEP_ALL,
     unlisted: (path: readonly string[]) => void = () => undefined,
   ): Rewrite | null {
-    const rules = [...this.rules(stream), ...(selection === null ? [] : [selection])];
-    if (rules.length === 0) return null;
+    const rules = joined(this.rules(stream), selection);
+    if (rules === KEEP_ALL) return null;
     const rewrite = lineRewriter(rules, {
       hash: this.#hash,
       acted: ({ kind, setting }, path) => {

@@ -1,6 +1,6 @@
 import { quoted } from "../base/json.ts";
 import { nearestName } from "../base/text.ts";
-import { type FieldRule, type FieldRules, fieldNamesOf } from "../catalog/field-rules.ts";
+import { type FieldRule, type FieldRules, fieldNamesOf, KEEP_ALL } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 
@@ -96,7 +96,7 @@ function suggestion(name: string, names: Iterable<string>): string {
  * The rules of `drop_fields` and `hash_fields` for one stream.
  * A setting for all streams applies at every depth, so the rules can contain themselves.
  */
-export function rulesBy(settings: readonly Setting[]): FieldRules | null {
+export function rulesBy(settings: readonly Setting[]): FieldRules {
   const all = settings.filter(({ list }) => list !== "only_fields");
   const everywhere = all.filter(({ stream }) => stream === null);
   const made = new Map<string, FieldRules>();
@@ -120,5 +120,5 @@ export function rulesBy(settings: readonly Setting[]): FieldRules | null {
     if (strongest === undefined) return rulesAt(named.map((one) => ({ ...one, path: one.path.slice(1) })));
     return { kind: strongest.list === "drop_fields" ? "drop" : "hash", setting: strongest.name };
   };
-  return all.length === 0 ? null : rulesAt(all.filter(({ stream }) => stream !== null));
+  return all.length === 0 ? KEEP_ALL : rulesAt(all.filter(({ stream }) => stream !== null));
 }

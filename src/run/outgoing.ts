@@ -4,6 +4,7 @@ import {
   catalogConflicts,
   type FieldFilter,
   isDrop,
+  KEEP_ALL,
   type Rewrite,
   ruleFor,
   schemaUnder,
@@ -56,7 +57,7 @@ export function outgoing(
 ): (event: Event) => Generator<Event> {
   const withheld = new Set<string>();
   const rules = privacy.rules(stream);
-  const leaves = (name: string): boolean => !rules.some((one) => isDrop(ruleFor(name, one)));
+  const leaves = (name: string): boolean => !isDrop(ruleFor(name, rules));
   let [announced, nuls] = [0, 0];
   const rewriter = privacy.rewriter(stream, selection?.rules, (path) => {
     if (withheld.size < MOST_NAMED) withheld.add(path.join("."));
@@ -77,7 +78,7 @@ export function outgoing(
       notes.unreadable += event.unreadable ?? 0;
       if (event.lines.length === 0 && !event.suppressed) return;
       // A Singer catalog is the complete list of fields: nothing is added to it.
-      if (notes.newFields.size > announced && (selection?.rules ?? null) === null) {
+      if (notes.newFields.size > announced && (selection?.rules ?? KEEP_ALL) === KEEP_ALL) {
         const fields = [...notes.newFields].slice(announced).filter(([name]) => leaves(name));
         announced = notes.newFields.size;
         const properties = Object.fromEntries(fields.map(([name, { schema }]) => [name, schema]));

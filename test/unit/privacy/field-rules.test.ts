@@ -6,6 +6,7 @@ import {
   type FieldAction,
   type FieldRule,
   type FieldRules,
+  joined,
   schemaUnder,
 } from "../../../src/catalog/field-rules.ts";
 import type { JsonSchema } from "../../../src/catalog/schema.ts";
@@ -32,7 +33,7 @@ const hash = (bytes: string): string => `#${Buffer.from(bytes, "latin1").toStrin
 const hashed = (text: string): string => `#${Buffer.from(text, "utf8").toString("hex")}`;
 
 const rewritten = (json: string, given: FieldRules): string =>
-  asRead(lineRewriter([given], { hash })(rawLine(json)));
+  asRead(lineRewriter(given, { hash })(rawLine(json)));
 
 describe("a row under rules", () => {
   it.each<[what: string, given: FieldRules, row: string, left: string]>([
@@ -86,7 +87,7 @@ describe("a row under rules", () => {
       fc.property(usual, some([...kinds, HASH], DROP), later, (row, first, others) => {
         const told: string[] = [];
         const acted = ({ kind }: FieldAction, path: readonly string[]) => void told.push(`${kind} ${path}`);
-        const given = [first, ...others].map(({ fields, rest }) => rules(rest, fields));
+        const given = [first, ...others].map(({ fields, rest }) => rules(rest, fields)).reduce(joined);
         const rewrite = lineRewriter(given, { hash, acted });
         const inOrder = names.filter((name) => name in row).map((name) => [name, row[name]]);
         const line = JSON.stringify(Object.fromEntries(inOrder));
@@ -99,14 +100,45 @@ describe("a row under rules", () => {
     );
   });
 
+  it("joined with others leaves what is left by one after the other", () => {
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.constantFrom<unknown>(1, null, "x"),
+        fc.array(tie("value"), { maxLength: 2 }),
+        fc.dictionary(fc.constantFrom("a", "b", "c"), tie("value")),
+      ),
+    }));
+    const row = fc.dictionary(fc.constantFrom("a", "b", "c"), value);
+    const some = (...kinds: readonly FieldRule[]) =>
+      fc
+        .tuple(fc.constantFrom(...kinds), fc.dictionary(fc.constantFrom("a", "b"), fc.constantFrom(...kinds)))
+        .map(([rest, fields]) => rules(rest, fields));
+    const first = some("keep", DROP, HASH, rules("keep", { a: HASH }), rules(DROP, { b: "keep" }));
+    const second = some("keep", DROP, UNLISTED, rules(UNLISTED, { a: "keep" }), rules("keep", { b: DROP }));
+    fc.assert(
+      fc.property(row, first, second, (fields, one, other) => {
+        const line = JSON.stringify(fields);
+        const inTurn = rewritten(rewritten(line, one), other);
+        expect(JSON.parse(rewritten(line, joined(one, other)))).toEqual(JSON.parse(inTurn));
+      }),
+      { numRuns: runs(300, 3000) },
+    );
+  });
+
+  it("drops what is hashed where only the fields of an object may leave", () => {
+    const given = joined(rules("keep", { o: HASH }), rules("keep", { o: ONLY_OBJECTS }));
+    expect(rewritten('{"o":{"x":1,"y":2},"p":1}', given)).toBe('{"p":1}');
+  });
+
   it("throws rather than leaves unchanged where it is no object", () => {
-    const rewrite = lineRewriter([rules(DROP, {})]);
+    const rewrite = lineRewriter(rules(DROP, {}));
     const broken = ["", "[]", "{\u00a0}", ...'{ {"a {"a": {"a":[1 {"a":1 {x} {"a":"b\\" {"a":1}x'.split(" ")];
     for (const text of broken) expect(() => rewrite(text), text).toThrow("no JSON object");
   });
 
   it("throws where a field is to be hashed without a salt", () => {
-    expect(() => lineRewriter([rules("keep", { a: HASH })])('{"a":1}')).toThrow("there is no salt");
+    expect(() => lineRewriter(rules("keep", { a: HASH }))('{"a":1}')).toThrow("there is no salt");
   });
 });
 
@@ -140,12 +172,12 @@ describe("a schema under rules", () => {
   ])("leaves of %s what its rows have", (_, rule, schema, leaving) => {
     const given = rules("keep", { f: rule });
     const whole: JsonSchema = { type: "object", required: ["f"], properties: { f: schema } };
-    expect(schemaUnder([given], whole, "leaving")).toEqual({
+    expect(schemaUnder(given, whole, "leaving")).toEqual({
       ...{ type: "object", required: leaving === undefined ? [] : ["f"] },
       properties: leaving === undefined ? {} : { f: leaving },
     });
-    const rewrite = lineRewriter([given], { hash: () => "0" });
-    const isValid = AJV.compile(schemaUnder([given], whole, "leaving"));
+    const rewrite = lineRewriter(given, { hash: () => "0" });
+    const isValid = AJV.compile(schemaUnder(given, whole, "leaving"));
     for (const value of [1, null, "2026-01-02", [1], [{ a: 1, b: "x" }], { a: 1, b: 2 }])
       if (AJV.validate(schema, value))
         expect(isValid(JSON.parse(rewrite(JSON.stringify({ f: value })))), JSON.stringify(value)).toBe(true);
@@ -156,7 +188,7 @@ describe("a schema under rules", () => {
       properties: { a: { type: "integer" }, h: { type: "string" }, id: { type: "string" } },
     };
     const given = rules("keep", { a: DROP, h: HASH, gone: DROP });
-    expect(schemaUnder([given], schema, "arriving")).toEqual({
+    expect(schemaUnder(given, schema, "arriving")).toEqual({
       properties: { a: {}, h: {}, gone: {}, id: { type: "string" } },
     });
   });
@@ -177,20 +209,20 @@ describe("a catalog that was made before the settings", () => {
     const given = rules("keep", { h: HASH, o: rules("keep", { h: HASH }) });
     const conflicts = catalogConflicts(
       { properties: { h: schema, o: { items: { properties: { h: schema } } } } },
-      [given],
+      given,
     );
     expect(conflicts).toEqual({ mistyped: isMistyped ? ["h", "o.h"] : [], dropped: [] });
   });
 
   it("is content with a hashed field that another set of rules drops", () => {
     const schema = { properties: { a: { type: "integer" }, n: { properties: { h: { type: "integer" } } } } };
-    const given = [rules("keep", { a: HASH, n: rules("keep", { h: HASH }) }), rules(DROP, {})];
+    const given = joined(rules("keep", { a: HASH, n: rules("keep", { h: HASH }) }), rules(DROP, {}));
     expect(catalogConflicts(schema, given)).toEqual({ mistyped: [], dropped: ["a", "n"] });
   });
 
   it("names dropped fields, nested ones too", () => {
     const given = rules("keep", { a: DROP, n: rules("keep", { b: DROP }) });
     const schema = { properties: { a: {}, c: {}, n: { items: { properties: { b: {} } } } } };
-    expect(catalogConflicts(schema, [given])).toEqual({ mistyped: [], dropped: ["a", "n.b"] });
+    expect(catalogConflicts(schema, given)).toEqual({ mistyped: [], dropped: ["a", "n.b"] });
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DataError } from "../../../src/base/errors.ts";
+import { KEEP_ALL } from "../../../src/catalog/field-rules.ts";
 import type { Selection } from "../../../src/catalog/singer-selection.ts";
 import { type SingerOptions, singer } from "../../../src/protocol/singer.ts";
 import type { Event } from "../../../src/sync/event.ts";
@@ -16,7 +17,7 @@ const PEOPLE: Selection = {
   keyProperties: ["id"],
   replicationKey: "discoveredAt",
   method: "INCREMENTAL",
-  rules: null,
+  rules: KEEP_ALL,
   sampled: null,
 };
 
