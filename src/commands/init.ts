@@ -20,7 +20,9 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
   const exists = (await statReplaceable(path)) !== undefined;
   const questions = openQuestions(runtime);
   try {
-    if (exists && !(await questions.confirm(`"${path}" is there already. Replace it? (y/N) `))) {
+    const isKept =
+      exists && !/^y/i.test(await questions.ask(`"${path}" is there already. Replace it? (y/N) `));
+    if (isKept) {
       await say(runtime, `"${path}" is as it was\n`);
       return 1;
     }
@@ -29,7 +31,7 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
       return await reachable(withScheme(answer), runtime);
     });
     const { settings, message } = await answered(questions, runtime, async () => {
-      const all = { base_url, api_key: await questions.askSecret("API key (it is not shown): ") };
+      const all = { base_url, api_key: await questions.ask("API key (it is not shown): ", true) };
       const found = await testConfig(configOf(all), runtime);
       if (found.status === "FAILED") throw new ConfigError(found.message);
       return { settings: all, message: found.message };

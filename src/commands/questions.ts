@@ -7,11 +7,8 @@ import type { Runtime } from "../run/runtime.ts";
 export type Questions = {
   /** Whether a question can be asked again. */
   readonly isTerminal: boolean;
-  ask(question: string): Promise<string>;
-  /** Shows nothing of what is typed. */
-  askSecret(question: string): Promise<string>;
-  /** Whether the answer begins with y. */
-  confirm(question: string): Promise<boolean>;
+  /** @param isSecret whether nothing is shown of what is typed */
+  ask(question: string, isSecret?: boolean): Promise<string>;
   close(): void;
 };
 
@@ -23,10 +20,10 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
   if (openStdin === undefined) throw new ConfigError("Cannot ask for anything: there is no stdin");
   const stdin = openStdin();
   const isTerminal = stdin.isTTY === true;
-  let isSecret = false;
+  let isHidden = false;
   const echo = new Writable({
     write(chunk, _encoding, done) {
-      if (isTerminal && !isSecret) stderr.write(chunk);
+      if (isTerminal && !isHidden) stderr.write(chunk);
       done();
     },
   });
@@ -38,28 +35,19 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
     hasEnded = true;
   });
 
-  const ask = async (question: string): Promise<string> => {
-    if (isSecret) stderr.write(question);
+  const ask = async (question: string, isSecret = false): Promise<string> => {
+    isHidden = isSecret && isTerminal;
+    if (isHidden) stderr.write(question);
     lines.setPrompt(question);
     if (!hasEnded) lines.prompt();
     const { value, done } = await answers.next();
+    if (isHidden) stderr.write("\n");
+    isHidden = false;
     signal.throwIfAborted();
     if (done === true) {
       throw new NoAnswer("Cannot go on: stdin ended before all was answered. No file was written");
     }
     return value.trim();
   };
-  return {
-    isTerminal,
-    ask,
-    async askSecret(question) {
-      isSecret = isTerminal;
-      const answer = await ask(question);
-      isSecret = false;
-      if (isTerminal) stderr.write("\n");
-      return answer;
-    },
-    confirm: async (question) => /^y/i.test(await ask(question)),
-    close: () => lines.close(),
-  };
+  return { isTerminal, ask, close: () => lines.close() };
 }
