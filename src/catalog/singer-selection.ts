@@ -1,17 +1,15 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, objectOf, quoted } from "../base/json.ts";
+import { isObject, listOf, objectOf, quoted } from "../base/json.ts";
 import { type ConfiguredStream, cursorOf, type DiscoveredStream, incremental } from "./airbyte.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
   type CatalogNode,
-  crumb,
   type Metadata,
   metadataIn,
   methodsOf,
   neededFields,
   type ReplicationMethod,
-  rootOf,
 } from "./singer.ts";
 import { STREAMS, type StreamSpec } from "./streams.ts";
 
@@ -97,7 +95,7 @@ function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
     listed[name] ?? own[name] ?? {},
   ]);
   const properties = { ...listed, ...Object.fromEntries(needed) };
-  const { sampled } = rootOf(metadataIn(entry));
+  const { sampled } = metadataIn(entry)([]);
   const isSampled = typeof sampled === "boolean" ? sampled : null;
   return { spec, schema: { ...schema, properties }, sampled: isSampled };
 }
@@ -123,7 +121,7 @@ function chosenKey(
 function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: string[]): ReplicationMethod {
   const { name } = stream.spec;
   const [methods, replicationKey] = [methodsOf(stream), cursorOf(stream)];
-  const root = rootOf(metadataIn(entry));
+  const root = metadataIn(entry)([]);
   const asked =
     root["replication-method"] ?? entry["replication_method"] ?? root["forced-replication-method"];
   const method = methods.find((one) => one === asked);
@@ -142,11 +140,10 @@ function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: st
 
 /** Meltano writes `selected` on the stream, too; some other programs only there. */
 function isSelected(entry: CatalogNode): boolean {
-  const metadata = metadataIn(entry);
-  const root = rootOf(metadata);
-  const legacy = entry["selected"];
+  const root = metadataIn(entry)([]);
+  const { selected: legacy, metadata } = entry;
   if (root["selected"] === undefined && typeof legacy === "boolean") return legacy;
-  return metadata.size === 0 || fieldSelected(root, false);
+  return listOf(metadata).length === 0 || fieldSelected(root, false);
 }
 
 /** The SDK's algorithm for a field whose parent is selected. */
@@ -173,7 +170,7 @@ function fieldRules(
 ): FieldRules {
   const rules = Object.entries(propertiesOf(schema)).map(([name, property]): [string, FieldRule] => {
     const breadcrumb = [...parent, "properties", name];
-    const stays = needed.includes(name) || fieldSelected(metadata.get(crumb(breadcrumb)) ?? {}, true);
+    const stays = needed.includes(name) || fieldSelected(metadata(breadcrumb), true);
     return [name, stays ? innerRule(property, breadcrumb, metadata) : DESELECTED];
   });
   return { defaultRule: UNLISTED, fields: new Map(rules) };

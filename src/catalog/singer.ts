@@ -13,19 +13,15 @@ export function methodsOf(stream: DescribedStream): readonly [ReplicationMethod,
 /** A node of a catalog that another program wrote. */
 export type CatalogNode = Readonly<JsonObject>;
 
-/** The metadata of a stream and of its fields, by their places. */
-export type Metadata = ReadonlyMap<string, CatalogNode>;
+/** The metadata of a field by its place, or of the stream itself at []. */
+export type Metadata = (breadcrumb: readonly string[]) => CatalogNode;
 
 export function metadataIn(entry: CatalogNode): Metadata {
   const items = listOf(entry["metadata"]).map(objectOf);
-  return new Map(items.map((item) => [crumb(listOf(item["breadcrumb"])), objectOf(item["metadata"])]));
+  const idOf = (breadcrumb: unknown): string => JSON.stringify(listOf(breadcrumb));
+  const nodes = new Map(items.map((item) => [idOf(item["breadcrumb"]), objectOf(item["metadata"])]));
+  return (breadcrumb) => nodes.get(idOf(breadcrumb)) ?? {};
 }
-
-/** The metadata of the stream itself. */
-export const rootOf = (metadata: Metadata): CatalogNode => metadata.get(crumb([])) ?? {};
-
-/** The place of a field as a key. */
-export const crumb = (path: readonly unknown[]): string => JSON.stringify(path);
 
 /** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
 export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({
