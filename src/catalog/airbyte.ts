@@ -7,8 +7,8 @@ import { canRefresh, ROW_STREAMS, type StreamSpec } from "./streams.ts";
 export type DiscoveredStream = {
   readonly spec: StreamSpec;
   readonly schema: JsonSchema;
-  /** Whether live rows showed the fields. Null: the fields are fixed, or this is not known. */
-  readonly sampled: boolean | null;
+  /** Whether the schema has all fields: they are fixed, or live rows showed them. */
+  readonly isComplete: boolean;
 };
 
 export type DescribedStream = Pick<DiscoveredStream, "spec" | "schema">;

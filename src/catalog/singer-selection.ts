@@ -23,7 +23,7 @@ export type Selection = {
   /** The fields that leave each row. Without a catalog everything leaves. */
   readonly rules: FieldRules;
   /** See DiscoveredStream. */
-  readonly sampled: boolean | null;
+  readonly isComplete: boolean;
 };
 
 /**
@@ -68,7 +68,7 @@ const unusableCatalog = (why: string): ConfigError =>
 function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chosen {
   const { name } = spec;
   const stream = streamIn(entry, spec);
-  const { schema, sampled } = stream;
+  const { schema, isComplete } = stream;
   const metadata = metadataIn(entry);
   const keyProperties = chosenKey(entry, stream, warnings);
   const method = chosenMethod(entry, stream, warnings);
@@ -81,7 +81,7 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
   };
   const leaving = schemaUnder(rules, schema, "leaving");
-  const selection = { stream: name, schema: leaving, replicationKey: cursorOf(stream), sampled };
+  const selection = { stream: name, schema: leaving, replicationKey: cursorOf(stream), isComplete };
   return { configured, selection: { ...selection, keyProperties, method, rules } };
 }
 
@@ -95,9 +95,8 @@ function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
     listed[name] ?? own[name] ?? {},
   ]);
   const properties = { ...listed, ...Object.fromEntries(needed) };
-  const { sampled } = metadataIn(entry)([]);
-  const isSampled = typeof sampled === "boolean" ? sampled : null;
-  return { spec, schema: { ...schema, properties }, sampled: isSampled };
+  const isComplete = metadataIn(entry)([])["sampled"] !== false;
+  return { spec, schema: { ...schema, properties }, isComplete };
 }
 
 function chosenKey(

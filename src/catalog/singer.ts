@@ -29,7 +29,7 @@ export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({
 });
 
 function describeEntry(stream: DiscoveredStream): object {
-  const { spec, schema, sampled } = stream;
+  const { spec, schema, isComplete } = stream;
   const { name, primaryKey } = spec;
   const replicationKey = cursorOf(stream);
   const [method] = methodsOf(stream);
@@ -40,7 +40,7 @@ function describeEntry(stream: DiscoveredStream): object {
     "table-key-properties": primaryKey,
     "valid-replication-keys": replicationKey === null ? [] : [replicationKey],
     "forced-replication-method": method,
-    ...(sampled !== null && { sampled }),
+    ...(!isComplete && { sampled: false }),
   };
   const fields = propertyMetadata(schema, [], neededFields(stream));
   return {

@@ -67,7 +67,7 @@ async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Pro
 export const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
   spec,
   schema: loadSchema(spec.name),
-  sampled: spec.sampled ? false : null,
+  isComplete: !spec.sampled,
 });
 
 /**
@@ -86,7 +86,7 @@ export async function discoverStreams(
     try {
       if (spec.sampled) {
         const rows = await reader.sample(stream.schema);
-        stream = { spec, schema: inferSchema(stream.schema, rows), sampled: rows.length > 0 };
+        stream = { spec, schema: inferSchema(stream.schema, rows), isComplete: rows.length > 0 };
       }
     } catch (error) {
       session.signal.throwIfAborted();

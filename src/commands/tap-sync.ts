@@ -43,7 +43,7 @@ async function syncSelected(
         ...selection,
         schema: schemaUnder(run.privacy.rules(selection.stream), selection.schema, "leaving"),
         // Without a catalog every field leaves, whether or not the live rows showed it.
-        ...(chosen === undefined && { rules: KEEP_ALL, sampled: null }),
+        ...(chosen === undefined && { rules: KEEP_ALL, isComplete: true }),
       },
     }));
     language.format = singer({

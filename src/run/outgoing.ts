@@ -85,7 +85,7 @@ export function outgoing(
         const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
-      if (event.lines.length > 0 && selection?.sampled === false) throw unsampled(stream);
+      if (event.lines.length > 0 && selection?.isComplete === false) throw unsampled(stream);
       yield rewrite === null
         ? event
         : { ...event, lines: event.lines.map((line, nth) => rewrite(line, event.names?.[nth]) as RawLine) };

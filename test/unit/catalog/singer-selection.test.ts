@@ -20,11 +20,11 @@ const PEOPLE: DiscoveredStream = {
       open: { type: "object" },
     },
   },
-  sampled: null,
+  isComplete: true,
 };
 const LOOKUPS: DiscoveredStream = {
   ...{ spec: JOB_STREAMS[0] as StreamSpec, schema: { type: "object", properties: { job_id: {} } } },
-  sampled: false,
+  isComplete: false,
 };
 
 type Meta = Readonly<Record<string, unknown>>;

@@ -18,7 +18,7 @@ const PEOPLE: Selection = {
   replicationKey: "discoveredAt",
   method: "INCREMENTAL",
   rules: KEEP_ALL,
-  sampled: null,
+  isComplete: true,
 };
 
 const SOURCES: Selection = {
