@@ -137,16 +137,16 @@ const SCENES: Readonly<Record<string, Scene>> = {
 /** Played with processes of their own. */
 const KILLED = "the process is killed";
 
-const page = await readFile(join(ROOT, "docs/jobs.md"), "utf8");
+const page = await readFile(join(ROOT, "docs/troubleshooting.md"), "utf8");
 const rows = page
-  .slice(page.indexOf("| what happens |"), page.indexOf("## Caps"))
+  .slice(page.indexOf("| what happens |"))
   .split("\n")
   .slice(2)
   .filter((line) => line.startsWith("|"))
   .map((line) => line.split("|").map((cell) => cell.trim()))
   .map(([, what = "", ends = "", paid = ""]) => ({ what, ends, paid }));
 
-describe("the table of docs/jobs.md", () => {
+describe("the table of docs/troubleshooting.md", () => {
   it("has every scene, and no other", () => {
     expect(rows.map(({ what }) => what).toSorted()).toEqual([...Object.keys(SCENES), KILLED].toSorted());
   });
