@@ -5,22 +5,70 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
+import type { StreamState } from "../../src/sync/event.ts";
 import { Pipeline } from "../lab/faultlab/invariants.ts";
-import { type CommandOutcome, readCommand, type Strike } from "../lab/faultlab/process.ts";
-import { CONNECTOR, run, TAP } from "../support/cli.ts";
-import { sandboxWith } from "../support/configs.ts";
+import { type Checkpoint, type Delivered, type Outcome, toDelivered } from "../lab/faultlab/read-once.ts";
+import type { AirbyteMessage } from "../support/airbyte-messages.ts";
+import { CONNECTOR, type Ended, file, run, TAP } from "../support/cli.ts";
+import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { run as runAny } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const CONFIG = { maxWindowRows: 1_000, numWorkers: 2, lookbackWindowDays: 1, isUser: "all" } as const;
 const SANDBOX = { people: 2_400, undated: 4, days: 100, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" };
 
 /** After how many bytes of its output a run is killed. */
 const PLACES = [10, 700, 2_000, 70_000, 250_000, 400_000, 600_000, 700_001];
 
+type Given = {
+  readonly sandbox: Sandbox;
+  readonly state: StreamState | null;
+  /** What else the config has. */
+  readonly settings?: object;
+  /** The ids under which all is read anew; incrementally if absent. */
+  readonly fullRefresh?: { readonly generation_id: number; readonly sync_id: number };
+};
+
+/** What befalls a run after how many bytes of its output; default: SIGKILL. */
+type Strike = { readonly afterBytes: number; readonly act?: (child: ChildProcess) => void };
+
+/** Runs the built program as platforms do, and reads what it writes. */
+async function readCommand(given: Given, strike?: Strike): Promise<Outcome & Ended> {
+  const { sandbox, state, settings, fullRefresh } = given;
+  const config = await configFor(sandbox, { max_window_rows: 1_000, num_workers: 2, ...settings });
+  const people = fullRefresh ? { ...fullRefresh, sync_mode: "full_refresh" } : {};
+  const words = ["read", "--config", config, "--catalog", await catalogFor({ people })];
+  const saved = { stream_descriptor: { name: "people" }, stream_state: state };
+  if (state !== null) words.push("--state", await file("state.json", [{ type: "STREAM", stream: saved }]));
+  const started = (child: ChildProcess): void => {
+    const { afterBytes = Number.POSITIVE_INFINITY, act = () => child.kill("SIGKILL") } = strike ?? {};
+    let bytes = 0;
+    child.stdout?.on("data", ({ length }: string) => {
+      if (bytes < afterBytes && bytes + length >= afterBytes) act(child);
+      bytes += length;
+    });
+  };
+  const ended = await run(CONNECTOR, words, strike && { started });
+  return { ...readOutput(ended.stdout), ...ended, complete: ended.code === 0 };
+}
+
+/** What whole lines say; the rest of a line that was cut off says nothing. */
+function readOutput(stdout: string): Pick<Outcome, "records" | "checkpoints" | "error"> {
+  const records: Delivered[] = [];
+  const checkpoints: Checkpoint[] = [];
+  let error: unknown;
+  for (const line of stdout.split("\n").slice(0, -1)) {
+    const { record, state, trace } = JSON.parse(line) as AirbyteMessage;
+    if (record !== undefined) records.push(toDelivered(JSON.stringify(record.data)));
+    const saved = state?.stream.stream_state as StreamState | undefined;
+    if (saved !== undefined) checkpoints.push({ state: saved, after: records.length });
+    error ??= trace?.error?.message;
+  }
+  return { records, checkpoints, error };
+}
+
 /** Runs, is struck, and runs again from the last whole STATE: all rows are in the union. Returns the first run. */
-async function strikeAndResume(sandbox: Sandbox, strike: Strike, numWorkers = 2): Promise<CommandOutcome> {
-  const base = { sandbox, config: { ...CONFIG, numWorkers } };
+async function strikeAndResume(sandbox: Sandbox, strike: Strike, settings = {}): Promise<Outcome & Ended> {
+  const base = { sandbox, settings };
   const pipeline = new Pipeline(sandbox, () => sandbox.people());
   const first = await pipeline.run((state) => readCommand({ ...base, state }, strike));
   const rest = await pipeline.run((state) => readCommand({ ...base, state }));
@@ -47,7 +95,7 @@ describe("read, killed", () => {
       const sandbox = await opened({ bytesPerSecond: 600_000 });
       // One window after the other, so that the first is complete by then.
       const strike: Strike = { afterBytes: 450_000, act: (child) => void child.kill(signal) };
-      const first = await strikeAndResume(sandbox, strike, 1);
+      const first = await strikeAndResume(sandbox, strike, { num_workers: 1 });
       expect([first.signal, first.stderr]).toEqual([signal, ""]);
       expect(first.records.length).toBeLessThan(sandbox.people().length);
       expect(first.stdout.endsWith("\n") || first.stdout === "").toBe(true);
@@ -59,7 +107,7 @@ describe("read, killed", () => {
     const sandbox = await opened();
     const pipeline = new Pipeline(sandbox, () => sandbox.people());
     const fullRefresh = { generation_id: 4, sync_id: 9 };
-    const base = { sandbox, config: CONFIG, fullRefresh };
+    const base = { sandbox, fullRefresh };
     const first = await pipeline.run((state) => readCommand({ ...base, state }, { afterBytes: 550_000 }));
     expect(first.signal).toBe("SIGKILL");
     const { state } = pipeline;
@@ -75,7 +123,7 @@ describe("read, killed", () => {
   it("ends when its output has no reader and the service has fallen silent, before that is a failure", async () => {
     const sandbox = await opened({ faults: ["stall:after=20"] });
     const act = ({ stdout }: ChildProcess): void => void stdout?.destroy();
-    const base = { sandbox, config: CONFIG, idleSeconds: 600, state: null };
+    const base = { sandbox, settings: { idle_timeout_seconds: 600 }, state: null };
     expect(await readCommand(base, { afterBytes: 20_000, act })).toMatchObject({ code: 1 });
   });
 });

@@ -34,6 +34,6 @@ describe("a sync under a fault", async () => {
   });
 
   it.each([2, 3])("keeps its promises over random faults, kills and movement: seed %i", async (seed) => {
-    expect(await playPipeline(seed, false)).toEqual([]);
+    expect(await playPipeline(seed)).toEqual([]);
   });
 });

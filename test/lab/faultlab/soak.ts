@@ -3,7 +3,6 @@ import type { StreamState } from "../../../src/sync/event.ts";
 import { Dice } from "../fuzz/dice.ts";
 import { FAULTS_TRIED } from "./fault-matrix.ts";
 import { filtered, Pipeline } from "./invariants.ts";
-import { readCommand } from "./process.ts";
 import { fastClock, labConfig, type Outcome, patienceFor, readOnce, withSandbox } from "./read-once.ts";
 
 const HOUR = 3_600_000;
@@ -11,15 +10,12 @@ const DAY = 24 * HOUR;
 const CALM_RUNS = 3;
 /** Where every export is broken for ever, each day costs its five tries and its pages. */
 const MOST_REQUESTS = 20_000;
-/** Processes live on a real clock, and a service may make them wait for half an hour. */
-const MOST_PROCESS_MS = 8_000;
 
 /**
  * Several runs of one connection: faults, kills, clocks that jump, people who move; then calm runs that must have all.
  * Returns the promises that were broken. All of it is the work of the seed.
- * @param processes whether some runs are those of the built program
  */
-export function playPipeline(seed: number, processes = true): Promise<readonly string[]> {
+export function playPipeline(seed: number): Promise<readonly string[]> {
   const roll = new Dice(seed);
   const options: SandboxOptions = {
     people: roll.pick([0, 1, 40, 200, 200, 400]),
@@ -31,10 +27,10 @@ export function playPipeline(seed: number, processes = true): Promise<readonly s
     now: new Date(Date.parse("2026-03-20T00:00:00Z") + roll.below(DAY)).toISOString(),
     seed,
   };
-  return withSandbox(options, (sandbox) => playRuns(roll, sandbox, processes));
+  return withSandbox(options, (sandbox) => playRuns(roll, sandbox));
 }
 
-async function playRuns(roll: Dice, sandbox: Sandbox, processes: boolean): Promise<readonly string[]> {
+async function playRuns(roll: Dice, sandbox: Sandbox): Promise<readonly string[]> {
   const config = labConfig(sandbox, {
     maxWindowRows: roll.pick([1, 20, 60, 1_000]),
     numWorkers: 1 + roll.below(8),
@@ -47,16 +43,13 @@ async function playRuns(roll: Dice, sandbox: Sandbox, processes: boolean): Promi
   for (let runs = 1 + roll.below(5); runs > 0; runs--) {
     const before = sandbox.requests.length;
     const faults = Array.from({ length: roll.below(4) }, () => randomFault(roll));
-    const [isProcess, isKilled] = [roll.below(8) === 0 && processes, roll.below(2) === 0];
-    const strike = { mostMs: MOST_PROCESS_MS, ...(isKilled && { afterBytes: 1 + roll.below(60_000) }) };
+    const isKilled = roll.below(2) === 0;
     const hasty = { ...config, idleTimeoutSeconds: patienceFor(faults) };
     const clock = fastClock(roll.pick([0, 0, 0, HOUR, -HOUR, 30 * DAY]));
     const stopAfter = isKilled ? 1 + roll.below(roll.pick([4, 12, 40])) : Number.POSITIVE_INFINITY;
-    const name = `(${faults.join(" ")}${isKilled ? ", killed" : ""}${isProcess ? ", process" : ""}): `;
+    const name = `(${faults.join(" ")}${isKilled ? ", killed" : ""}): `;
     const read = (state: StreamState | null): Promise<Outcome> =>
-      isProcess
-        ? readCommand({ sandbox, config, state }, strike)
-        : readOnce({ config: hasty, clock, stopAfter, state });
+      readOnce({ config: hasty, clock, stopAfter, state });
     sandbox.fault(...faults);
     const settle = meddle(sandbox, new Dice(roll.below(2 ** 30)));
     await pipeline.run(read, name).finally(settle);
