@@ -1,13 +1,14 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { RENEW_MS } from "../../../src/output/files/lock.ts";
 import { runToEnd } from "../../../src/output/output.ts";
 import { openSink } from "../../../src/output/sink.ts";
 import { airbyte } from "../../../src/protocol/airbyte.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
+import { checkpoint } from "../../support/events.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { testProcess } from "../../support/terminal.ts";
 
@@ -35,6 +36,20 @@ describe("openSink()", () => {
     expect([sink.place, sink.saved.streams.get("people")]).toEqual([null, { discoveredAt: "1" }]);
     expect(sink.lock).toBeUndefined();
     expect((await readdir(folder)).sort()).toEqual(["real.json", "state.json"]);
+  });
+
+  it("saves a state in its file only after all before it has left", async () => {
+    const stateFile = join(await tempDir(), "state.json");
+    const saved: boolean[] = [];
+    const write = (done: () => void): void => {
+      saved.push(existsSync(stateFile));
+      done();
+    };
+    const stdout = new Writable({ write: (_chunk, _encoding, done) => void setTimeout(write, 50, done) });
+    const sink = await openSink({ stateFile }, () => "a row\n", new Mask(), testProcess({ stdout }));
+    await sink.emit(checkpoint("people", { version: 4, full_refresh: null }));
+    expect([...saved, existsSync(stateFile)]).toEqual([false, true]);
+    await sink.release();
   });
 });
 
