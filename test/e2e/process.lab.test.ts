@@ -1,8 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Sandbox, SandboxOptions } from "../../sandbox/server.ts";
 import type { StreamState } from "../../src/sync/event.ts";
@@ -155,20 +154,6 @@ describe("a process that is to end", () => {
     const inner = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, "utf8");
     process.kill(Number(inner), "SIGTERM");
     expect(await ended).toEqual([143, null]);
-  });
-
-  it("saves no state before its records have left", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 3_000, requestsPerMinute: 0 });
-    const state = join(await tempDir(), "state.json");
-    const words = ["--format", "jsonl", "--stream", "people", "--config", config, "--state-file", state];
-    const child = spawn(process.execPath, [CONNECTOR, "read", ...words], { stdio: [null, null, "ignore"] });
-    const hasRows = (): boolean => sandbox.requests.some(({ path }) => path.endsWith("/stream"));
-    await expect.poll(hasRows, { timeout: 20_000 }).toBe(true);
-    await delay(500);
-    expect(existsSync(state), "nobody has read a byte").toBe(false);
-    child.stdout.resume();
-    await once(child, "close");
-    expect(readFileSync(state, "utf8")).toContain("discoveredAt");
   });
 });
 
