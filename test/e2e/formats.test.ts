@@ -1,19 +1,34 @@
-import { readFile } from "node:fs/promises";
+import { readdirSync } from "node:fs";
+import { cp, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Ajv } from "ajv";
 import { expect, it } from "vitest";
+import { openSink } from "../../src/output/sink.ts";
+import { Mask } from "../../src/protocol/mask.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { catalogBreaks, specBreaks } from "../support/airbyte-rules.ts";
 import { CONNECTOR, connector, run } from "../support/cli.ts";
 import { catalogFor, sandboxWith } from "../support/configs.ts";
+import { checkpoint, close, open, records } from "../support/events.ts";
+import { DAY, JobService } from "../support/job-service.ts";
 import { ROOT } from "../support/run.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { testProcess } from "../support/terminal.ts";
 
-// test/formats has the forms of version 1.0. A later version may never break a config, a connection or a state of it.
+// test/formats has the forms of version 1.0. A later version may never break what a user has of it.
 
-const factsOf = async (name: string): Promise<string[]> =>
-  linesOf(await readFile(`${ROOT}test/formats/${name}.txt`, "utf8"));
+const example = (name: string): string => join(ROOT, "test/formats", name);
+const textOf = (name: string): Promise<string> => readFile(example(name), "utf8");
+
+/** An example that a run may write to. */
+async function copyOf(name: string): Promise<string> {
+  const path = join(await tempDir(), "copy");
+  await cp(example(name), path, { recursive: true });
+  return path;
+}
 
 it("CS18: a config of version 1.0 is still valid: no setting is gone, narrower or newly required", async () => {
-  const before = await factsOf("settings");
+  const before = linesOf(await textOf("settings.txt"));
   expect(before).toHaveLength(67);
   const { stdout } = await run(CONNECTOR, ["spec"]);
   const now = JSON.parse(stdout).spec.connectionSpecification;
@@ -37,7 +52,7 @@ it("CD9: a connection of version 1.0 still has its streams, fields, types, keys 
   );
   const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
   const now = JSON.parse(stdout).catalog;
-  const before = await factsOf("catalog");
+  const before = linesOf(await textOf("catalog.txt"));
   expect(before).toHaveLength(124);
   expect(catalogBreaks(before, now)).toEqual([]);
   expect(sandbox.requests.length).toBeGreaterThan(0);
@@ -53,7 +68,7 @@ it.each<[file: string, shown: readonly string[], isDue: (date: string) => boolea
   ["refresh-done", ["full refresh: complete"], () => false],
 ])("a state of version 4 is read for ever: %s", async (name, shown, isDue) => {
   const { sandbox, config } = await sandboxWith({ people: 60, sources: 2, now: "2026-03-20T10:00:00Z" });
-  const state = `${ROOT}test/formats/state/${name}.json`;
+  const state = example(`state/${name}.json`);
   const { stdout } = await run(CONNECTOR, ["state", "show", state]);
   for (const text of ["state version 4", "rows without a date: 3", ...shown]) expect(stdout).toContain(text);
   const mode = name.startsWith("refresh")
@@ -73,4 +88,42 @@ it.each<[file: string, shown: readonly string[], isDue: (date: string) => boolea
       .sort(),
   ]).toEqual([0, due.map(({ id }) => id).sort()]);
   expect(of("sources")).toHaveLength(name === "refresh-done" ? 0 : 2);
+});
+
+const ITEMS = ["answered", "failed", "open", "lost", "refused", "new"].map((name) => `${name}.example`);
+
+it.each<[file: string, collected: readonly string[]]>([
+  ["state.json", ["open.example"]],
+  ["receipts.jsonl", ["answered.example", "open.example"]],
+])("what was bought is known for ever by jobs/%s", async (name, collected) => {
+  const isState = name === "state.json";
+  const service = new JobService(isState ? "" : await copyOf(`jobs/${name}`));
+  const asked = new Set<string>();
+  service.known = { job_0: "answered.example", job_2: "open.example" };
+  service.result = (item, job_id) => {
+    asked.add(item);
+    return [200, { job_id, domain: item, status: "success", contacts: [], credits_used: 1 }];
+  };
+  service.now += DAY / 48;
+  const states = isState ? JSON.parse(await textOf(`jobs/${name}`)) : {};
+  const { error, rows, said } = await service.sync({ items: ITEMS, states });
+  expect([error, service.bought]).toEqual([undefined, ["new.example"]]);
+  expect(rows.map(({ domain }) => domain)).toEqual(expect.arrayContaining([...collected]));
+  expect([...asked].toSorted()).toEqual([...collected, "new.example"].toSorted());
+  expect(said.join("\n")).toContain("6 today");
+});
+
+it.each(["finished", "pending"])("a folder of format 1 is gone on with for ever: %s", async (name) => {
+  const folder = await copyOf(`folders/${name}`);
+  const sink = await openSink({ output: folder }, () => "", new Mask(), testProcess());
+  expect(sink.saved.streams.get("people")).toMatchObject({ discoveredAt: "2026-03-20T09:00:00.000Z" });
+  const before = readdirSync(join(folder, "people"));
+  expect(before).toHaveLength(2);
+  const state = { discoveredAt: "2026-03-21T09:00:00.000Z" };
+  for (const event of [open("people"), records("people", { id: "new" }), checkpoint("people", state)])
+    await sink.emit(event);
+  await sink.emit(close("people"));
+  await sink.release();
+  const added = readdirSync(join(folder, "people")).filter((one) => !before.includes(one));
+  expect(added).toEqual([expect.stringContaining("-000000003-")]);
 });

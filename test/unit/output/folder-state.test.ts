@@ -1,6 +1,6 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { openSink, type Sink } from "../../../src/output/sink.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
 import { checkpoint, close, open, records } from "../../support/events.ts";
@@ -101,15 +101,4 @@ it.each<[object | undefined, readonly string[], number]>([
   const folder = await tempDir();
   const sink = await openWith(numbers && stateOf(null, numbers), names, folder);
   expect(await goOn(sink, folder)).toMatch(new RegExp(`-00000*${next}-people\\.jsonl$`));
-});
-
-describe("folders of format 1", () => {
-  it.each(["finished", "pending"])("are read for ever: %s", async (name) => {
-    const folder = await tempDir();
-    cpSync(join(import.meta.dirname, "../../formats/folders", name), folder, { recursive: true });
-    const sink = await openWith(undefined, [], folder);
-    expect(sink.saved.streams.get("people")).toMatchObject({ discoveredAt: "2026-03-20T09:00:00.000Z" });
-    expect(readdirSync(join(folder, "people"))).toHaveLength(2);
-    expect(await goOn(sink, folder)).toContain("-000000003-");
-  });
 });

@@ -180,9 +180,7 @@ const PEOPLE = {
     span("2025-12-31", "2025-12-31", "missing"),
   ],
 };
-const { company_lookups: JOBS } = JSON.parse(
-  readFileSync(`${ROOT}test/unit/jobs/formats/state-4.json`, "utf8"),
-);
+const { company_lookups: JOBS } = JSON.parse(readFileSync(`${ROOT}test/formats/jobs/state.json`, "utf8"));
 const stream = (name: string, state: object): object => ({
   type: "STREAM",
   stream: { stream_descriptor: { name }, stream_state: state },
