@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/base/errors.ts";
@@ -98,14 +97,6 @@ describe("a config", () => {
         externalApi: { apiKey: "ext_key" },
         companyLookup: { maxCreditsPerSync: 100, maxLookupsPerSync: 100 },
       },
-    ],
-    [
-      { external_api: external, company_lookup: { domains_file: "d.txt" } },
-      { companyLookup: { domainsFile: resolve("d.txt") } },
-    ],
-    [
-      { external_api: external, email_verification: { emails_file: "e.csv" } },
-      { emailVerification: { emailsFile: resolve("e.csv") } },
     ],
   ])("takes %j", (settings, expected) => {
     expect(configOf(settings)).toMatchObject(expected);
@@ -237,10 +228,6 @@ describe("the environment", () => {
   it.each<[variables: object, expected: object]>([
     [{ NUM_WORKERS: " 4 " }, { numWorkers: 4 }],
     [{ NUM_WORKERS: " " }, { numWorkers: 3 }],
-    [
-      { VERIFY_COUNTS: "False", ALLOW_INSECURE_HTTP: "1" },
-      { verifyCounts: false, allowInsecureHttp: true },
-    ],
     [
       { VERIFY_COUNTS: "off", ALLOW_INSECURE_HTTP: "Yes" },
       { verifyCounts: false, allowInsecureHttp: true },

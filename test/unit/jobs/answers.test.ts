@@ -71,10 +71,6 @@ const manyItems = (count: number): string[] => Array.from({ length: count }, (_,
 
 describe("a cap", { timeout: 300_000 }, () => {
   it.each<[cap: object, stream: string, costs: number, bySync: readonly number[]]>([
-    [{ max_lookups_per_sync: 3 }, "company_lookups", 1, [3, 6, 8]],
-    [{ max_lookups_per_sync: 0 }, "company_lookups", 1, [0, 0]],
-    [{ max_credits_per_sync: 6 }, "company_lookups", 2, [3, 6, 8]],
-    [{ max_credits_per_sync: 0 }, "company_lookups", 2, [0, 0]],
     [{ max_credits_per_day: 4 }, "company_lookups", 2, [2, 2]],
     [{ max_credits_per_month: 4 }, "company_lookups", 2, [2, 2]],
     [{ max_per_sync: 3 }, "email_verifications", 0, [3, 6, 8]],

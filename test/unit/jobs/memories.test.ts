@@ -1,4 +1,4 @@
-import { appendFile, chmod, link, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { appendFile, chmod, link, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { JobService } from "../../support/job-service.ts";
@@ -87,13 +87,6 @@ describe("what was bought is known", () => {
     await service.sync({ items: ITEMS, states: {} });
     await rm(receipts);
     expect(await next(service)).toMatchObject({ bought: 0 });
-  });
-
-  it("by one file of receipts, by whatever link it is named", async () => {
-    await bought();
-    const path = join(folder, "link.jsonl");
-    await symlink("deep/receipts.jsonl", path);
-    expect(await next(new JobService(path))).toMatchObject({ bought: 0 });
   });
 });
 

@@ -96,22 +96,6 @@ describe("the folder of read --output", () => {
     ]);
   });
 
-  it("names a file after the run's start, its number, its stream and its days, on and on", async () => {
-    const folder = await tempDir();
-    for (const compress of [undefined, "gzip"]) {
-      const { sink, emit } = await sinkOf(folder, { compress });
-      const dated = { ...row(1), span: "2026-01-01_2026-01-07" } as Event;
-      await emit(open("people"), dated, at("1"), close("people"), open("email_checks"));
-      await emit(records("email_checks", {}), checkpoint("email_checks", {}), close("email_checks"));
-      await sink.release();
-    }
-    expect(namesIn(join(folder, "people"))).toEqual([
-      "20260320T100000Z-000000001-people-2026-01-01_2026-01-07.jsonl",
-      "20260320T100000Z-000000002-people-2026-01-01_2026-01-07.jsonl.gz",
-    ]);
-    expect(namesIn(join(folder, "email_checks"))[0]).toBe("20260320T100000Z-000000001-email_checks.jsonl");
-  });
-
   it("makes one folder of each complete reading of a stream that is read from the start", async () => {
     const folder = await tempDir();
     const sources = checkpoint("sources", { version: 2, full_refresh: null });

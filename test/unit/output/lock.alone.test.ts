@@ -138,12 +138,6 @@ describe("Lock", () => {
     expect(existsSync(`${file}.lock`)).toBe(true);
   });
 
-  it("is given back by a run that is ended by force", async () => {
-    const { end } = await killedRun();
-    end();
-    expect(existsSync(`${file}.lock`)).toBe(false);
-  });
-
   it("is never renewed in the name of another run", async () => {
     const { process } = await killedRun();
     const lock = await acquire(file, runtime());

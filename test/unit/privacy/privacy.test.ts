@@ -67,24 +67,6 @@ describe("hash_fields", () => {
 });
 
 describe("only_fields", () => {
-  const PERSON = { id: "1", email: "e", lastName: "l", tomorrow: { email: "x" }, discoveredAt: "d" };
-  it.each<[only: readonly string[], drop: readonly string[], left: object]>([
-    [["email"], [], { id: "1", email: "e", discoveredAt: "d" }],
-    [["people.email"], [], { id: "1", email: "e", discoveredAt: "d" }],
-    [["companies.domain"], [], PERSON],
-    [["people.*"], [], PERSON],
-    [["people.email"], ["email"], { id: "1", discoveredAt: "d" }],
-  ])("%j without %j lets out of a person the key, the cursor and what is named", (only, drop, left) => {
-    expect(sent(privacy({ only, drop }), "people", PERSON)).toEqual(left);
-  });
-
-  it("withholds a text that comes in place of the object of which an inner field is named", () => {
-    const rewrite = privacy({ only: ["companies.hq.city"] }).rewriter("companies");
-    expect(rewrite?.('{"hq":["secret",{"city":"c"},["secret"]]}')).toBe('{"hq":[null,{"city":"c"},[null]]}');
-    expect(rewrite?.('{"h\\u0071":"secret"}')).toBe('{"h\\u0071":null}');
-    expect(rewrite?.('{"hq":"secret"}', ["hq"])).toBe('{"hq":null}');
-  });
-
   it("holds in schemas, with keys and cursors", () => {
     const people = leaving(privacy({ only: ["email"] }), "people", loadSchema("people")).properties;
     expect(Object.keys(people ?? {})).toEqual(["id", "email", "discoveredAt"]);

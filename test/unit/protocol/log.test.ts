@@ -10,12 +10,6 @@ const READABLE = { ...OPTIONS, readable: true };
 const linesFor = (events: readonly Event[], options = OPTIONS): string[] =>
   events.map(log(options)).join("").split("\n").slice(0, -1);
 
-/** The level, the stream and the beginning of the message of each line. */
-const said = (events: readonly Event[], options = OPTIONS): unknown[] =>
-  linesFor(events, options)
-    .map((line) => JSON.parse(line))
-    .map(({ level, stream_name, message }) => [level, stream_name, message.split(/[:.,]/)[0]]);
-
 const metric = { type: "counter", metric: "record_count", value: 3, tags: { stream: "a" } } as const;
 const EVENTS: readonly Event[] = [
   open("a"),
@@ -40,23 +34,6 @@ describe("the log", () => {
       ...{ level: "info", pid: 7, logger_name: "tap", ts: AT / 1000, thread_name: "main", app_name: "tap" },
       ...{ stream_name: null, message: "hé", extra: {} },
     });
-  });
-
-  it("tells each event but records, and ends with the first failure, at critical", () => {
-    const LINES = [
-      ["info", "a", 'Stream "a"'],
-      ["info", "a", 'Stream "a"'],
-      ["warning", null, "hot é"],
-      ["info", "a", "rows"],
-      ["info", null, "Cannot count a"],
-      ["info", null, "Waiting for the rate limit until 2026-01-02T03"],
-      ["error", "b", 'Stream "b"'],
-      ["error", "c", 'Stream "c"'],
-      ["error", null, "no run"],
-      ["critical", "b", 'Stream "b"'],
-    ];
-    expect(said(EVENTS)).toEqual(LINES);
-    expect(linesFor(EVENTS).flatMap((line) => JSON.parse(line).metric_info ?? [])).toEqual([metric]);
   });
 
   it("is for a person without measurements, without its last word again, and without levels of programs", () => {

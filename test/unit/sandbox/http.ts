@@ -49,22 +49,3 @@ export async function stream(sandbox: Sandbox, query = ""): Promise<Row[]> {
 }
 
 export const codeOf = ({ text }: Got): string => JSON.parse(text).error.code;
-
-export type Body = { readonly text: string; readonly end: "whole" | "broken" | "silent" };
-
-/** What came of an export, byte by byte, and how its body ended; `silent`: it did not. */
-export async function exported(sandbox: Sandbox): Promise<Body> {
-  const signal = AbortSignal.timeout(SILENCE_MS);
-  const { body } = await request(`${sandbox.url}${STREAM}`, {
-    headers: { "x-api-key": sandbox.key },
-    signal,
-  });
-  const chunks: Buffer[] = [];
-  const end = await body
-    .forEach((chunk) => void chunks.push(chunk))
-    .then(() => "whole" as const)
-    .catch(() => (signal.aborted ? "silent" : "broken"));
-  return { text: Buffer.concat(chunks).toString(), end };
-}
-
-const SILENCE_MS = 800;

@@ -33,20 +33,6 @@ describe("a later run", () => {
     expect(idsIn(ran.lines)).toEqual(idsSince(service, "2026-02-18"));
   });
 
-  it("from a cursor in the future reads from yesterday on, warns once, and writes a cursor that fits", async () => {
-    const service = people(30, 3);
-    const first = await sync(service);
-    const ran = await sync(service, { state: { ...withMissing(first, "2026-03-05"), discoveredAt: FUTURE } });
-    expect(ran).toMatchObject({ complete: true, missing: [] });
-    expect(daysIn(ran.lines)).toEqual(expect.arrayContaining(["2026-03-05", "2026-03-19", "2026-03-20"]));
-    expect(ran.state?.discoveredAt?.slice(0, 10)).toBe("2026-03-20");
-    const text = expect.stringContaining("later than the service's clock");
-    expect(ran.events).toContainEqual(expect.objectContaining({ kind: "log", level: "warn", text }));
-    expect((await sync(service, { state: ran.state })).events).not.toContainEqual(
-      expect.objectContaining({ text }),
-    );
-  });
-
   it("from a cursor in the future reads every day that no span contains", async () => {
     const service = people(30, 3);
     const { state } = await sync(service);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { BEGINNING } from "../../../src/base/time.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { type ModelOptions, type ModelService, peopleOn } from "../../support/model-service.ts";
-import { expectAll, lastDays, NOW, requestsOf, serviceOf, sync } from "../../support/people-sync.ts";
+import { expectAll, lastDays, NOW, serviceOf, sync } from "../../support/people-sync.ts";
 import { runs } from "../../support/runs.ts";
 
 /** The windows whose exports a service was asked for. */
@@ -44,23 +44,6 @@ describe("the windows of a first sync", () => {
       }),
       { numRuns: runs(8, 200) },
     );
-  });
-
-  it("take about one count each, and the first is read within eight requests", async () => {
-    const service = accountOf(Array(200).fill(3));
-    await sync(service, { maxWindowRows: 30 });
-    const asked = requestsOf(service);
-    const windows = asked.filter((what) => what === "stream").length;
-    expect(windows).toBeGreaterThan(15);
-    expect(asked.indexOf("stream")).toBeLessThanOrEqual(8);
-    expect(asked.length).toBeLessThan(windows * 2.2 + 10);
-  });
-
-  it.each([0, 398, 399])("are found by few counts where all people are of day %i of 400", async (nth) => {
-    const amounts = Array<number>(400).fill(0).with(nth, 60);
-    const service = accountOf(amounts);
-    expectAll(service, await sync(service, { maxWindowRows: 30 }));
-    expect(requestsOf(service).filter((what) => what === "count").length).toBeLessThanOrEqual(14);
   });
 
   it.each<[string, Partial<ModelOptions>]>([
