@@ -43,12 +43,6 @@ describe("whatToRead()", () => {
 
   it.each<[string, RowState, Partial<ReadSettings>, object]>([
     [
-      "a longer lookback",
-      state(READ),
-      { lookbackWindowDays: 10 },
-      { window: { from: march(9), until: "now" }, closed: [[march(9), march(18)]] },
-    ],
-    [
       "a cursor from today",
       state(READ, { discoveredAt: "2026-03-20T01:00:00Z" }),
       {},
@@ -61,23 +55,6 @@ describe("whatToRead()", () => {
       { window: { from: march(19), until: "now" }, closed: [], holes: [[march(18), march(18)]] },
     ],
     [
-      "a hole",
-      state([span(BEGINNING, march(3)), span(march(7), march(17))]),
-      {},
-      { holes: [[march(4), march(6)]] },
-    ],
-    [
-      "days that changed, and missing ones",
-      state([
-        span(BEGINNING, march(3)),
-        span(march(4), march(6), "again"),
-        span(march(7), march(8), "missing"),
-        span(march(9), march(17)),
-      ]),
-      {},
-      { again: [[march(4), march(6)]], missing: [march(7), march(8)] },
-    ],
-    [
       "a missing day in the window",
       state([span(BEGINNING, march(16)), span(march(17), march(17), "missing")]),
       { lookbackWindowDays: 2 },
@@ -88,12 +65,6 @@ describe("whatToRead()", () => {
       state([], { undated: { rows: 2_000 } }),
       {},
       { holes: [[BEGINNING, march(17)]], undated: { known: null } },
-    ],
-    [
-      "an earlier start",
-      state([span(march(10), march(17))], { undated: null }),
-      { startDate: march(5) },
-      { holes: [[march(5), march(9)]] },
     ],
     ["an end before the window", state(READ), { endDate: march(10) }, { window: undefined, closed: [] }],
     [
