@@ -12,11 +12,11 @@ const BYTE_ORDER_MARK = "\xef\xbb\xbf";
  * Turns the bytes of a body into latin1 texts, one byte a character: V8 splits, parses and joins those fastest, and the
  * bytes come out again as they were. Each text ends with a line, so that no line need be put together by copying a text,
  * and no text ends within a character or an escape. On the way it
- * - refuses what is not UTF-8,
+ * - replaces a line that is not UTF-8 by one that is no JSON, so that the rest of the body is read, up to its check sum,
  * - drops a byte order mark,
  * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some readers of our output,
  * - replaces escaped halves of surrogate pairs by U+FFFD, and notes each.
- * @throws BodyError for bytes that are not UTF-8, and for a line over 16 MiB
+ * @throws BodyError for a line over 16 MiB
  */
 export async function* decodedTexts(chunks: AsyncIterable<Buffer>, notes: RowNotes): AsyncGenerator<string> {
   let mark = BYTE_ORDER_MARK;
@@ -45,9 +45,13 @@ export async function* decodedTexts(chunks: AsyncIterable<Buffer>, notes: RowNot
   if (length > 0) yield textOf(Buffer.concat(begun));
 }
 
+/** The bytes as latin1. Within JSON 0xff is nothing, and a line keeps its length. */
 function decode(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw new BodyError("The body holds bytes that are not UTF-8");
-  return bytes.toString("latin1");
+  const text = bytes.toString("latin1");
+  if (isUtf8(bytes)) return text;
+  const jsonOf = (line: string): string =>
+    isUtf8(Buffer.from(line, "latin1")) ? line : "\xff".repeat(line.length);
+  return text.split("\n").map(jsonOf).join("\n");
 }
 
 /** The JSON text of a value as a line of ours, cleaned as the lines of an export are, with every number as it was written. */

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import type { Clock } from "../../src/service/clock.ts";
@@ -13,6 +14,7 @@ import {
 import { connector, file } from "../support/cli.ts";
 import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { listOf, serve } from "../support/serve.ts";
 
 const stateLines = (stdout: string): string =>
   linesOf(stdout)
@@ -143,5 +145,32 @@ describe("read", () => {
       1,
       expect.stringContaining("ignore_missing_days"),
     ]);
+  });
+
+  it("delivers a row again that a damaged gzip changed on its way, whatever else the damage made", async () => {
+    const discoveredAt = new Date().toISOString();
+    // So many that the first of them have left before the damage is known.
+    const people = Array.from({ length: 4_000 }, (_, id) => ({
+      id: `${id}`,
+      firstName: "Ann",
+      discoveredAt,
+    }));
+    const sent = gzipSync(people.map((person) => `${JSON.stringify(person)}\n`).join(""), { level: 0 });
+    const damaged = Buffer.from(sent);
+    damaged.write("X", damaged.indexOf("Ann"), "latin1");
+    damaged.write("\xff", damaged.indexOf("Ann", damaged.length / 2), "latin1");
+    const bodies = [damaged];
+    const { url } = await serve(({ url: path = "" }, response) => {
+      if (path.includes("/people/stream"))
+        response.writeHead(200, { "content-encoding": "gzip" }).end(bodies.pop() ?? sent);
+      else response.end(listOf(path.includes("/people") ? people.length : 0));
+    });
+    const config = await file("config.json", { base_url: url, api_key: "key", start_date: discoveredAt });
+    const args = ["read", "--config", config, "--catalog", await catalogFor({ people: {} })];
+    const { code, messages } = await connector(args, { clock: hurriedClock() });
+    const rows = recordsOf(messages, "people");
+    const names = new Map(rows.map(({ id, firstName }) => [id, firstName]));
+    expect([code, rows[0]?.["firstName"]]).toEqual([0, "Xnn"]);
+    expect(names).toEqual(new Map(people.map(({ id, firstName }) => [id, firstName])));
   });
 });
