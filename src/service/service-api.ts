@@ -39,6 +39,7 @@ export type Endpoint = ListEndpoint & {
 
 /** All that the core asks of the world, answered by the service. */
 export class StreamApi implements Service {
+  readonly pageSize = PAGE_SIZE;
   readonly notify: (notice: Notice) => void;
   readonly #client: Client;
   readonly #endpoint: Endpoint;

@@ -2,7 +2,7 @@ import { BodyError } from "../base/errors.ts";
 import type { Pass } from "./pass.ts";
 import type { Batch, Page, Service } from "./service.ts";
 
-/** A walk goes on past this number of broken pages, to deliver the rows of the others. */
+/** A walk goes on past this number of broken pages, to deliver the rows of the others that are counted. */
 const MAX_BROKEN_PAGES = 3;
 
 /**
@@ -12,6 +12,7 @@ const MAX_BROKEN_PAGES = 3;
  */
 export async function* readPages(pass: Pass, service: Service): AsyncGenerator<Batch> {
   const broken: BodyError[] = [];
+  let size = service.pageSize;
   for (let number = 1; broken.length <= MAX_BROKEN_PAGES; number++) {
     let page: Page;
     try {
@@ -19,13 +20,15 @@ export async function* readPages(pass: Pass, service: Service): AsyncGenerator<B
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
       broken.push(error);
+      if (pass.count.known && number * size >= pass.counted) break;
       continue;
     }
     const { distinct, count } = pass;
+    size = page.size;
     pass.total = Math.max(pass.total, page.total ?? 0);
     yield page.rows;
     const isShown = count.known && pass.distinct >= count.rows;
-    if (pass.distinct === distinct || (isShown && page.rows.length < page.size)) break;
+    if (pass.distinct === distinct || (isShown && page.rows.length < size)) break;
   }
   if (broken[0] !== undefined) throw broken[0];
 }

@@ -45,6 +45,8 @@ export type PlacedRow = { readonly row: Row | undefined; readonly total: number 
 
 /** All that the core asks of the world. */
 export type Service = {
+  /** The page size that is asked for. */
+  readonly pageSize: number;
   /**
    * Asks the service how many rows a window contains now. Retries what time can heal, unless `once`.
    * @throws TransientError, ConfigError or DataError

@@ -72,6 +72,7 @@ export class ModelService {
 
   api(verify = true): Service {
     return {
+      pageSize: this.#options.pageSize,
       count: (window, once = false) => this.#count(window, verify, once),
       stream: (window) => this.#stream(window),
       rowAt: async (window, place) => {

@@ -128,7 +128,7 @@ export function apiWith(given: Partial<Service>): Service {
   const absent = (): never => {
     throw new Error("Not asked for");
   };
-  const reads = { count: absent, stream: absent, rowAt: absent, page: absent };
+  const reads = { pageSize: 10, count: absent, stream: absent, rowAt: absent, page: absent };
   const others = { sources: absent, backOff: absent, now: () => 0, monotonic: () => 0, notify: () => {} };
   return { ...reads, ...others, ...given };
 }

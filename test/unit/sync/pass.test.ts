@@ -203,6 +203,25 @@ describe("the pages of a day whose exports break", () => {
     expect(await read({ counts, ...broken, paged: [24] })).toMatchObject({ verdict: "again" });
   });
 
+  it.each([
+    [5, [1]],
+    [10, [1]],
+    [25, [1, 2, 3]],
+    [95, [1, 2, 3, 4]],
+  ])(
+    "that all break are asked for three times, as far as there are some of %i rows",
+    async (rows, numbers) => {
+      const { api } = scripted({ counts: [rows], shown: [3] });
+      const asked: number[] = [];
+      const page = async (_: Window, number: number): Promise<Page> => {
+        asked.push(number);
+        throw new BodyError("The page is no JSON");
+      };
+      expect(await read({ ...api, page })).toMatchObject({ verdict: "missing", lines: { length: 3 } });
+      expect(asked).toEqual([...numbers, ...numbers, ...numbers]);
+    },
+  );
+
   it("prove nothing where one in the middle lacks a row", async () => {
     const { api } = scripted({ counts: [25], shown: [0], paged: [25] });
     const page: Service["page"] = async (window, number) => {
