@@ -161,6 +161,26 @@ describe("readExport()", () => {
     expect((await read([two], true)).rows).toHaveLength(2);
   });
 
+  it.each([
+    ["a right", 0, BodyError],
+    ["a wrong", 1, ScrambledError],
+  ])("reads past a line that is not UTF-8, up to %s check sum", async (_, bit, Failure) => {
+    const sent = gzipSync(Buffer.from('{"id":"1"}\n{"id":"caf\xe9"}\n{"id":"3"}\n', "latin1"));
+    sent[sent.length - 8] = (sent[sent.length - 8] ?? 0) ^ bit;
+    const error = await read([sent], true).catch((thrown: unknown) => thrown);
+    expect((error as Error).constructor).toBe(Failure);
+  });
+
+  it("passes on the rows beside a line that is not UTF-8", async () => {
+    const body = Readable.from([Buffer.from('{"id":"1"}\n{"id":"caf\xe9"}\n{"id":"3"}\n', "latin1")]);
+    const rows: string[] = [];
+    const reads = async (): Promise<void> => {
+      for await (const batch of batchesOf(body)) rows.push(...batch.map(({ raw }) => raw));
+    };
+    await expect(reads()).rejects.toThrow("line 2 (13 bytes) is no JSON object");
+    expect(rows).toEqual(['{"id":"1"}', '{"id":"3"}']);
+  });
+
   it("refuses a line without an end before it eats the memory", async () => {
     const chunk = Buffer.alloc(256 * 1024, "x");
     let sent = 0;
