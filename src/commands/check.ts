@@ -9,10 +9,10 @@ import { userMessage } from "../protocol/error-text.ts";
 import { waitingText } from "../protocol/language.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
-import { probeStreams } from "../run/probe.ts";
 import type { Reporter, Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { withGuests } from "./guests.ts";
+import { probeStreams } from "./probe.ts";
 
 /** Fails fast: a person waits. */
 const TRIES = 2;

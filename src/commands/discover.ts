@@ -10,10 +10,10 @@ import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
-import { isNotOnPlan, probeStreams } from "../run/probe.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { withGuests } from "./guests.ts";
+import { isNotOnPlan, probeStreams } from "./probe.ts";
 
 export type DiscoverOptions = {
   readonly config: string | undefined;

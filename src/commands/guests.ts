@@ -5,7 +5,6 @@ import { loadSchema } from "../catalog/schema.ts";
 import { COMPANIES, type JobStreamSpec, jobSpecsOf, PEOPLE, streamsOf } from "../catalog/streams.ts";
 import { type Jobs, openJobs, probeJobs } from "../jobs/jobs.ts";
 import { Privacy } from "../privacy/privacy.ts";
-import { isNotOnPlan } from "../run/probe.ts";
 import type { Reader } from "../run/reader.ts";
 import { RowReader } from "../run/row-reader.ts";
 import { type Guests, type Run, type RunOptions, withRun } from "../run/run.ts";
@@ -13,6 +12,7 @@ import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import { stateKey, statesByName } from "../state/envelopes.ts";
 import { refuseOtherService } from "../state/resume.ts";
+import { isNotOnPlan } from "./probe.ts";
 
 /**
  * Refuses people of another service, takes the locks of the jobs that are asked for, and reads what is remembered of

@@ -11,12 +11,12 @@ import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.
 import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
-import { readableStreams } from "../run/probe.ts";
 import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
 import { showOutlook } from "./dry-run.ts";
 import { withGuests } from "./guests.ts";
+import { readableStreams } from "./probe.ts";
 
 export type ReadOptions = Destination &
   Pick<OutputOptions, "logLevel" | "summary"> & {

@@ -7,11 +7,11 @@ import { readCatalog } from "../output/files/read-file.ts";
 import { type OpenOutput, runToEnd } from "../output/output.ts";
 import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
-import { readableStreams } from "../run/probe.ts";
 import { type Run, syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { discoverStreams } from "./discover.ts";
 import { withGuests } from "./guests.ts";
+import { readableStreams } from "./probe.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */

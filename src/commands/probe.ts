@@ -1,7 +1,7 @@
 import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
 import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
-import type { Probed, Reader } from "./reader.ts";
-import type { Run } from "./run.ts";
+import type { Probed, Reader } from "../run/reader.ts";
+import type { Run } from "../run/run.ts";
 
 /** A stream that was probed. `error`: what keeps this key from reading it; undefined: nothing does. */
 export type ProbedStream = Probed & { readonly reader: Reader; readonly error?: unknown };
