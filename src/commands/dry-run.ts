@@ -5,7 +5,7 @@ import { secretsOf } from "../config/config.ts";
 import { forecastsOf } from "../jobs/report.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
-import type { Asked } from "../run/reader.ts";
+import type { RequestedStream } from "../run/reader.ts";
 import { RowReader } from "../run/row-reader.ts";
 import { type Run, stateOf } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -26,7 +26,7 @@ const MAX_RANGES = 5;
 /** Says what a run would read and buy: as a table to a person, or as one JSON object. Returns true. */
 export async function showOutlook(
   { session }: Run,
-  asked: readonly Asked[],
+  asked: readonly RequestedStream[],
   states: ReadonlyMap<string, unknown>,
   { json }: { readonly json?: boolean },
   { stdout, environment }: Runtime,

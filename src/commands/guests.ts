@@ -88,7 +88,7 @@ async function openFor(
       read: (saved) =>
         new RowReader(ROWS[from], session).read({ configured: incremental(from) }, { schema: null }, saved),
     }),
-    echoOf: (stream, field) => privacy.replacementFor(stream, field),
+    replacementFor: (stream, field) => privacy.replacementFor(stream, field),
     notify: (text) => session.notify({ kind: "log", level: "warn", text }),
   });
 }

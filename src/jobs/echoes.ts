@@ -18,7 +18,7 @@ export function linesOf(
   const parser = new RowParser({ key: "", cursor: null, ...check });
   return (records) => {
     const { left, suppressed } = unsuppressed(records, suppression);
-    const leaving = hide === null ? left : left.map((record) => withoutEchoes(record, kind, hide));
+    const leaving = hide === null ? left : left.map((record) => maskRepeats(record, kind, hide));
     return { lines: parser.toLines(leaving), suppressed };
   };
 }
@@ -46,7 +46,7 @@ function unsuppressed(records: readonly JsonObject[], suppression: Suppression) 
  * and names at any depth, in any case, with a Unicode domain in either form, and escaped as URLs and JSON escape.
  * @param hide returns what replaces the item
  */
-function withoutEchoes(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>): JsonObject {
+function maskRepeats(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>): JsonObject {
   const { [kind]: item } = record;
   if (typeof item !== "string" || item === "") return record;
   const [instead, echo] = [hide(item), echoOf(kind, item)];

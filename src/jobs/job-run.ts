@@ -34,7 +34,7 @@ export type JobServices = JobClients & {
   /** The rows of a stream that names items. */
   rowsOf(from: Rows["from"]): Rows;
   /** Replaces a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
-  echoOf(stream: string, field: string): ((value: string) => string) | null;
+  replacementFor(stream: string, field: string): ((value: string) => string) | null;
   notify(text: string): void;
 };
 
@@ -94,7 +94,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
     ready: async (): Promise<void> => {
       if (!client.knowsTime) await probeJobs(spec, services);
     },
-    toLines: linesOf(check, type.kind, config.suppressed, services.echoOf(stream, type.kind)),
+    toLines: linesOf(check, type.kind, config.suppressed, services.replacementFor(stream, type.kind)),
     /** @throws TransientError if another run has taken the receipts or the state file */
     checkLocks: async (): Promise<void> => {
       await memory.check();

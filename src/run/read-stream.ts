@@ -7,7 +7,7 @@ import { OutputClosed } from "../protocol/writer.ts";
 import { RowNotes } from "../service/row-notes.ts";
 import type { Event } from "../sync/event.ts";
 import { catalogWarnings, outgoing } from "./outgoing.ts";
-import type { Asked } from "./reader.ts";
+import type { RequestedStream } from "./reader.ts";
 import type { Run } from "./run.ts";
 
 const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"]);
@@ -19,7 +19,7 @@ const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"])
  */
 export async function* streamEvents(
   { session, readers, privacy }: Omit<Run, "emit">,
-  asked: Asked,
+  asked: RequestedStream,
   savedState: unknown,
 ): AsyncGenerator<Event> {
   const { configured, selection } = asked;
@@ -50,7 +50,7 @@ const isRunsEnd = (error: unknown): boolean =>
  * The schema that rows are checked against as they arrive; null if there is none. The catalogs of other languages lack the
  * fields that are not selected.
  */
-function arrivingSchema(spec: StreamSpec, asked: Asked, privacy: FieldFilter): JsonSchema | null {
+function arrivingSchema(spec: StreamSpec, asked: RequestedStream, privacy: FieldFilter): JsonSchema | null {
   const isComplete = spec.sampled || asked.selection !== undefined;
   const schema = isComplete ? asked.configured.schema : loadSchema(spec.name);
   return schema === null ? null : schemaUnder(privacy.rules(spec.name), schema, "arriving");

@@ -6,7 +6,7 @@ import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
 
 /** A stream that was asked for. */
-export type Asked = {
+export type RequestedStream = {
   readonly configured: ConfiguredStream;
   /** How a Singer catalog lets the stream out; undefined: the platform speaks another language. */
   readonly selection?: Selection | undefined;
@@ -26,5 +26,5 @@ export type Reader = {
    * The events of the stream after "open", to its "close".
    * @param savedState the stream's part of the incoming state
    */
-  read(asked: Asked, check: RowCheck, savedState: unknown): AsyncIterable<Event>;
+  read(asked: RequestedStream, check: RowCheck, savedState: unknown): AsyncIterable<Event>;
 };

@@ -12,7 +12,7 @@ import type { Source } from "../sync/outcome.ts";
 import { type RowStream, readRows } from "../sync/read-stream.ts";
 import type { Row } from "../sync/service.ts";
 import type { RowState } from "../sync/state.ts";
-import type { Asked, Probed, Reader } from "./reader.ts";
+import type { Probed, Reader, RequestedStream } from "./reader.ts";
 import type { Session } from "./session.ts";
 
 const SAMPLE = 10_000;
@@ -58,7 +58,7 @@ export class RowReader implements Reader {
   }
 
   /** Nothing is left to read of a full refresh that was delivered. */
-  async *read(asked: Asked, check: RowCheck, savedState: unknown): AsyncGenerator<Event> {
+  async *read(asked: RequestedStream, check: RowCheck, savedState: unknown): AsyncGenerator<Event> {
     const { name: stream } = this.spec;
     const { saved, open } = await this.resume(asked.configured, savedState, check);
     if (saved.kind === "delivered") {

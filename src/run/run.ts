@@ -7,7 +7,7 @@ import type { Usage } from "../service/usage.ts";
 import { stateKey, streamOfKey } from "../state/envelopes.ts";
 import type { Event, Notice } from "../sync/event.ts";
 import { streamEvents } from "./read-stream.ts";
-import type { Asked, Reader } from "./reader.ts";
+import type { Reader, RequestedStream } from "./reader.ts";
 import { RowReader } from "./row-reader.ts";
 import type { Runtime } from "./runtime.ts";
 import { type Pace, Session } from "./session.ts";
@@ -82,7 +82,7 @@ export async function withRun<Result>(
  */
 export async function syncStreams(
   run: Run,
-  asked: readonly Asked[],
+  asked: readonly RequestedStream[],
   state: ReadonlyMap<string, unknown>,
   sample?: number,
 ): Promise<boolean> {
@@ -126,7 +126,7 @@ async function* firstOf(events: AsyncIterable<Event>, most: number): AsyncGenera
  */
 export function stateOf(
   { name, namespace }: ConfiguredStream,
-  asked: readonly Asked[],
+  asked: readonly RequestedStream[],
   state: ReadonlyMap<string, unknown>,
 ): unknown {
   const own = state.get(stateKey(name, namespace));

@@ -161,7 +161,7 @@ export class JobService {
       ...{ publicApi: client, externalApi: client, pid: process.pid, notify },
       environment: this.#receipts.endsWith("/") ? { XDG_STATE_HOME: this.#receipts } : {},
       ...{ signal: new AbortController().signal, endsAt: Number.POSITIVE_INFINITY },
-      ...{ checkState: async () => {}, echoOf: () => null },
+      ...{ checkState: async () => {}, replacementFor: () => null },
       clock: { now, monotonic: now, sleep },
     };
     return services as JobServices;
