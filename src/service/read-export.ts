@@ -1,17 +1,14 @@
-import type { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
+import { pipeline } from "node:stream";
 import split2 from "split2";
 import { BodyError, ConnectorError, ScrambledError } from "../base/errors.ts";
 import { isObject, tryParseJson } from "../base/json.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Batch, Row } from "../sync/service.ts";
+import { bytesOf } from "./body.ts";
 import type { Export } from "./client.ts";
 import { decodedTexts } from "./decode.ts";
 import { envelopeCode, streamError } from "./error-table.ts";
-import type { RowNotes } from "./row-notes.ts";
 import type { RowParser } from "./rows.ts";
-import type { Usage } from "./usage.ts";
 
 const CARRIAGE_RETURN = 13;
 /** Characters of a batch with what is put around its rows: longer texts are large objects to V8, and take longer. */
@@ -20,8 +17,6 @@ const BATCH_CHARACTERS = 112 * 1024;
 const AROUND_A_ROW = 100;
 /** A batch does not wait longer than this (ms) for more rows once others have arrived. */
 const LATEST = 1_000;
-/** Bytes that are worked on at once: texts from twice as many on are large objects to V8, and take several times as long. */
-const PIECE_BYTES = 64 * 1024;
 
 /**
  * Opens an export and reads it: body, gunzip (strict: a missing trailer is an error), latin1, lines, rows, batches. Ends only if
@@ -36,28 +31,35 @@ export async function* readExport(
   parser: RowParser,
   what: string,
 ): AsyncGenerator<Batch> {
-  const opened = await open();
-  const { body, idleMs } = opened;
+  const { body, gzipped, usage, idleMs } = await open();
   const batcher = new Batcher(parser, what);
   const lines = split2("\n", (line: string) => batcher.add(line), {
     decodeStrings: false,
     readableHighWaterMark: 2,
   });
-  const flow = flowThrough(opened, lines, parser.notes);
-  const idle = new IdleTimer(idleMs, batcher, (error) => void body.destroy(error));
+  // An error on the way is thrown where the lines are read.
+  pipeline(decodedTexts(bytesOf(body, gzipped, usage), parser.notes), lines, () => undefined);
+  const period = Math.min(LATEST, idleMs);
+  /** For how long the reader of the rows has waited. */
+  let waitedMs = 0;
+  const timer = setInterval(() => {
+    batcher.isDue = true;
+    waitedMs += period;
+    // The rows of the first period may wait for the next row.
+    if (waitedMs > idleMs + period) body.destroy(batcher.tooFewRows(idleMs));
+  }, period).unref();
   let failure: ConnectorError | undefined;
   try {
     for await (const batch of lines as AsyncIterable<Batch>) {
-      idle.isWaiting = false;
+      waitedMs = Number.NEGATIVE_INFINITY;
       yield batch;
-      idle.isWaiting = true;
+      waitedMs = 0;
     }
-    await flow;
     failure = batcher.fault;
   } catch (error) {
     failure = error instanceof ConnectorError ? error : brokenOff(what, error);
   } finally {
-    idle.end();
+    clearInterval(timer);
     body.destroy();
   }
   const last = batcher.take();
@@ -73,85 +75,20 @@ function brokenOff(what: string, cause: unknown): BodyError {
   return new BodyError(`Cannot ${what}: the body broke off`, { cause });
 }
 
-/** Lets a body flow into lines; the promise fails for what is wrong on the way, and may be left alone. */
-function flowThrough(
-  { body, gzipped, usage }: Export,
-  lines: NodeJS.ReadWriteStream,
-  notes: RowNotes,
-): Promise<void> {
-  const gunzips = gzipped ? [createGunzip({ chunkSize: PIECE_BYTES })] : [];
-  const pieces = (chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> => inPieces(chunks, usage);
-  const texts = (chunks: AsyncIterable<Buffer>): AsyncIterable<string> => decodedTexts(chunks, notes);
-  const flow = pipeline([body, pieces, ...gunzips, texts, lines] as unknown as [
-    Readable,
-    NodeJS.ReadWriteStream,
-  ]);
-  flow.catch(() => undefined);
-  return flow;
-}
-
-/** Ends an export whose reader waits for rows while none come, however many bytes do. Lets batches leave in time as well. */
-class IdleTimer {
-  readonly #timer: NodeJS.Timeout;
-  /** Ms for which the reader has waited and no row has come. */
-  #idleMs = 0;
-  #isWaiting = true;
-
-  constructor(limitMs: number, batcher: Batcher, end: (error: BodyError) => void) {
-    const period = Math.min(LATEST, limitMs);
-    let rows = 0;
-    const look = (): void => {
-      batcher.hurry();
-      this.#idleMs = this.#isWaiting && batcher.rows === rows ? this.#idleMs + period : 0;
-      rows = batcher.rows;
-      if (this.#idleMs > limitMs) end(batcher.tooFewRows(limitMs));
-    };
-    this.#timer = setInterval(look, period).unref();
-  }
-
-  /** Whether the reader waits for rows. */
-  set isWaiting(isWaiting: boolean) {
-    this.#isWaiting = isWaiting;
-    this.#idleMs = 0;
-  }
-
-  end(): void {
-    clearInterval(this.#timer);
-  }
-}
-
-/**
- * All that has arrived since the last look, in pieces of a good size. A pipe would hand on one arrival after the other from
- * a linked list, and while that is never empty the garbage collector keeps it from its first link on: a hundred megabytes
- * that were read long ago.
- */
-async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage): AsyncGenerator<Buffer> {
-  for await (const arrived of body) {
-    usage.bytesReceived += arrived.length;
-    for (let at = 0; at < arrived.length; at += PIECE_BYTES) yield arrived.subarray(at, at + PIECE_BYTES);
-  }
-}
-
 class Batcher {
   readonly #parser: RowParser;
   readonly #what: string;
   #rows: Row[] = [];
   #size = 0;
   #lineNumber = 0;
-  #due = true;
-  /** Rows so far. */
-  rows = 0;
+  /** Whether the next row completes the batch. */
+  isDue = true;
   /** The error of the first line that is no row. */
   fault: BodyError | undefined;
 
   constructor(parser: RowParser, what: string) {
     this.#parser = parser;
     this.#what = what;
-  }
-
-  /** The next row completes the batch. */
-  hurry(): void {
-    this.#due = true;
   }
 
   /** Takes a line in; returns a batch when one is full or due. */
@@ -161,10 +98,9 @@ class Batcher {
     if (raw === "") return undefined;
     const row = this.#rowOf(raw);
     if (row === undefined) return undefined;
-    this.rows += 1;
     this.#rows.push(row);
     this.#size += raw.length + AROUND_A_ROW;
-    return this.#size >= BATCH_CHARACTERS || this.#due ? this.take() : undefined;
+    return this.#size >= BATCH_CHARACTERS || this.isDue ? this.take() : undefined;
   }
 
   /** The rows since the last batch; undefined if there are none. */
@@ -173,7 +109,7 @@ class Batcher {
     const rows = this.#rows;
     this.#rows = [];
     this.#size = 0;
-    this.#due = false;
+    this.isDue = false;
     return rows;
   }
 
