@@ -62,11 +62,9 @@ export const COMPANIES: RowStreamSpec = {
   exportPath: "/api/v1/public/companies/stream",
 };
 
-export const ROW_STREAMS: readonly RowStreamSpec[] = [
-  PEOPLE,
-  COMPANIES,
-  list("sources", "slug", "/api/v1/public/sources", "sources"),
-];
+export const SOURCES = list("sources", "slug", "/api/v1/public/sources", "sources");
+
+export const ROW_STREAMS: readonly RowStreamSpec[] = [PEOPLE, COMPANIES, SOURCES];
 
 export const JOB_STREAMS: readonly JobStreamSpec[] = [
   job("company_lookups", ["job_id"], "created_at", "companyLookup"),

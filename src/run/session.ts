@@ -1,4 +1,4 @@
-import { listPathOf, type RowStreamSpec } from "../catalog/streams.ts";
+import type { RowStreamSpec } from "../catalog/streams.ts";
 import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { Client, type Query } from "../service/client.ts";
@@ -6,7 +6,7 @@ import { type Dispatcher, openDispatcher, proxyVariable } from "../service/dispa
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
 import { Limiter } from "../service/limiter.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
-import { type List, type ListEndpoint, readList, StreamApi } from "../service/service-api.ts";
+import { type List, readList, StreamApi } from "../service/service-api.ts";
 import { noUsage } from "../service/usage.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Service } from "../sync/service.ts";
@@ -61,14 +61,9 @@ export class Session {
   ): Service {
     const [key = ""] = spec.primaryKey;
     const suppression = suppresses ? this.config.suppressed.groupsOf(spec.name) : undefined;
-    const endpoint = {
-      ...this.#listOf(spec, filters),
-      sources: this.config.endpoints.sources,
-      export: spec.exportPath ?? undefined,
-      verify: this.config.verifyCounts,
-      parser: new RowParser({ key, ...rules, suppression }),
-    };
-    return new StreamApi(this.client, endpoint, this.notify);
+    const { endpoints: paths, verifyCounts: verify } = this.config;
+    const parser = new RowParser({ key, ...rules, suppression });
+    return new StreamApi(this.client, { spec, paths, filters, parser, verify }, this.notify);
   }
 
   async close(): Promise<void> {
@@ -116,13 +111,8 @@ export class Session {
 
   /** Asks for one row of a stream. @throws what keeps this key from reading it */
   look(spec: RowStreamSpec, query: Query): Promise<List> {
-    return readList(this.client, this.#listOf(spec), `read ${spec.name}`, { limit: "1", ...query });
-  }
-
-  #listOf(spec: RowStreamSpec, filters = this.filters(spec)): ListEndpoint {
-    const { name: stream, endpoint } = spec;
-    const listSetting = endpoint === null ? null : `endpoints.${endpoint}`;
-    return { stream, list: listPathOf(spec, this.config.endpoints), listSetting, filters };
+    const endpoint = { spec, paths: this.config.endpoints, filters: this.filters(spec) };
+    return readList(this.client, endpoint, `read ${spec.name}`, { limit: "1", ...query });
   }
 
   /** The filters of the config; a list without days has none. */

@@ -3,6 +3,8 @@ import { isObject, objectOf } from "../base/json.ts";
 import { elementTexts } from "../base/json-text.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
+import { listPathOf, type RowStreamSpec, SOURCES } from "../catalog/streams.ts";
+import type { Endpoints } from "../config/config.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Batch, Count, Page, PlacedRow, Row, Service } from "../sync/service.ts";
 import { describe, type Window } from "../sync/window.ts";
@@ -17,21 +19,16 @@ const MAX_SOURCE_PAGES = 100;
 const MOST_ELEMENTS = 100_000;
 
 /** Where a stream is listed. */
-export type ListEndpoint = {
-  readonly stream: string;
-  readonly list: string;
-  /** The setting that says where the list is; null: the interface does. */
-  readonly listSetting: string | null;
+type ListEndpoint = {
+  readonly spec: RowStreamSpec;
+  /** The paths that the config gives to lists. */
+  readonly paths: Endpoints;
   /** The filters that every request carries besides its days. */
   readonly filters: Query;
 };
 
 /** Where and how one stream is read. */
 export type Endpoint = ListEndpoint & {
-  /** The list of sources. */
-  readonly sources: string;
-  /** Undefined for a stream that is only listed. */
-  readonly export: string | undefined;
   readonly parser: RowParser;
   /** False: totals that are null are taken for what they are; otherwise they end the stream. */
   readonly verify: boolean;
@@ -72,9 +69,10 @@ export class StreamApi implements Service {
   }
 
   stream(window: Window, once = false): AsyncGenerator<Batch> {
-    const { export: path, stream, filters, parser } = this.#endpoint;
-    if (path === undefined) throw new Error(`Cannot export ${stream}: it is only listed`);
-    const what = `read ${stream} (${describe(window)})`;
+    const { spec, filters, parser } = this.#endpoint;
+    const { name, exportPath: path } = spec;
+    if (path === null) throw new Error(`Cannot export ${name}: it is only listed`);
+    const what = `read ${name} (${describe(window)})`;
     const query = { ...windowFilters(window), ...filters };
     const open = (): Promise<Export> =>
       this.#client.open(what, path, query, once).catch((error: unknown) => {
@@ -84,10 +82,10 @@ export class StreamApi implements Service {
   }
 
   async rowAt(window: Window, place: number): Promise<PlacedRow | undefined> {
-    const { stream, parser } = this.#endpoint;
+    const { spec, parser } = this.#endpoint;
     const query = { page: String(place), limit: "1", ...windowFilters(window) };
     try {
-      const { elements, texts, total } = await this.#list(`look into ${stream}`, query);
+      const { elements, texts, total } = await this.#list(`look into ${spec.name}`, query);
       const [text] = texts();
       const isRow = text !== undefined && isObject(elements[0]);
       return { row: isRow ? parser.parseElement(text) : undefined, total };
@@ -99,12 +97,12 @@ export class StreamApi implements Service {
   }
 
   async page(window: Window, number: number): Promise<Page> {
-    const { stream, parser, export: path } = this.#endpoint;
-    const what = `read page ${number} of ${stream}`;
+    const { spec, parser } = this.#endpoint;
+    const what = `read page ${number} of ${spec.name}`;
     const query = { page: String(number), limit: String(PAGE_SIZE), ...windowFilters(window) };
     const list = this.#list(what, query).catch((error: unknown) => {
       if (number > 1 && isNoSuchPage(error)) return NO_PAGE;
-      throw path === undefined ? error : ofItsRows(what, error);
+      throw spec.exportPath === null ? error : ofItsRows(what, error);
     });
     const { elements, texts, size = PAGE_SIZE, total } = await list;
     if (!elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is no object`);
@@ -114,8 +112,7 @@ export class StreamApi implements Service {
 
   /** Reads pages of the list of sources until all are there that it counts. A list without a total ends where nothing new comes. */
   async sources(): Promise<readonly string[]> {
-    const { sources: path } = this.#endpoint;
-    const endpoint = { stream: "sources", list: path, listSetting: "endpoints.sources", filters: {} };
+    const endpoint = { spec: SOURCES, paths: this.#endpoint.paths, filters: {} };
     const slugs = new Set<string>();
     for (let page = 1, shown = 0; page <= MAX_SOURCE_PAGES; page++) {
       const query = { page: String(page), limit: String(PAGE_SIZE) };
@@ -132,10 +129,10 @@ export class StreamApi implements Service {
 
   /** A total that is lower than the rows with it would hide a day of rows as empty. */
   async #countRows(days: Query, once: boolean): Promise<Count> {
-    const { stream, verify } = this.#endpoint;
-    const list = await this.#list(`count ${stream}`, { limit: "1", ...days }, once);
+    const { spec, verify } = this.#endpoint;
+    const list = await this.#list(`count ${spec.name}`, { limit: "1", ...days }, once);
     const { total, elements, asked, answered } = list;
-    if (total === null && verify) throw new DataError(withoutTotal(stream));
+    if (total === null && verify) throw new DataError(withoutTotal(spec.name));
     const rows = total === null ? 0 : Math.max(total, elements.length);
     return { rows, undated: 0, known: total !== null, asked, answered };
   }
@@ -193,17 +190,18 @@ const NO_PAGE: List = { elements: [], texts: () => [], total: null, asked: 0, an
 /** Asks a list, under its endpoint's filters. An error names the path, which the interface may not say. */
 export async function readList(
   client: Client,
-  { list: path, listSetting, filters }: ListEndpoint,
+  { spec, paths, filters }: ListEndpoint,
   what: string,
   query: Query,
   once = false,
 ): Promise<List> {
+  const path = listPathOf(spec, paths);
   try {
     return await client.getJson(what, path, { ...query, ...filters }, toList, once);
   } catch (error) {
-    if (listSetting === null || !(error instanceof NotFoundError)) throw error;
+    if (spec.endpoint === null || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(
-      `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into ${listSetting}`,
+      `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into endpoints.${spec.endpoint}`,
       { cause: error, code: error.code },
     );
   }

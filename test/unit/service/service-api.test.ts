@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Day } from "../../../src/base/time.ts";
+import { PEOPLE, type RowStreamSpec } from "../../../src/catalog/streams.ts";
 import type { Client } from "../../../src/service/client.ts";
 import { RowParser } from "../../../src/service/rows.ts";
 import { type Endpoint, StreamApi } from "../../../src/service/service-api.ts";
@@ -8,12 +9,10 @@ import type { Window } from "../../../src/sync/window.ts";
 import { listOf, serve } from "../../support/serve.ts";
 import { openSession, sleepyClock } from "../../support/session.ts";
 
+const SPEC: RowStreamSpec = { ...PEOPLE, listPath: "/list", exportPath: "/export" };
 const ENDPOINT: Omit<Endpoint, "parser"> = {
-  stream: "people",
-  list: "/list",
-  listSetting: null,
-  sources: "/sources",
-  export: "/export",
+  spec: SPEC,
+  paths: { companies: "/companies", sources: "/sources", emailCheck: "/email-check" },
   filters: { is_user: "true" },
   verify: true,
 };
@@ -197,14 +196,16 @@ it.each(Object.keys(CALLS) as Call[])(
 
 describe("a stream", () => {
   it("that is only listed has no export, and a page that fails is an outage", async () => {
-    expect(await outcome("page", [503], { export: undefined })).toBe("TransientError (5 times)");
-    const { api } = await open(["{}"], { export: undefined });
+    expect(await outcome("page", [503], { spec: { ...SPEC, exportPath: null } })).toBe(
+      "TransientError (5 times)",
+    );
+    const { api } = await open(["{}"], { spec: { ...SPEC, exportPath: null } });
     expect(() => api.stream(ALL)).toThrow("only listed");
   });
 
   it("whose path is not there names the path and the setting that corrects it", async () => {
-    const { api } = await open([404], { listSetting: "endpoints.people" });
-    await expect(api.count(ALL)).rejects.toThrow(/\/list .*endpoints\.people/);
+    const { api } = await open([404], { spec: { ...SPEC, endpoint: "companies" } });
+    await expect(api.count(ALL)).rejects.toThrow(/\/companies .*endpoints\.companies/);
   });
 
   it("has the sources of all pages of their list", async () => {
