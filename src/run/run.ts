@@ -1,10 +1,9 @@
-import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { FieldFilter } from "../catalog/field-rules.ts";
 import { ROW_STREAMS } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
-import { stateKey, streamOfKey } from "../state/envelopes.ts";
+import { stateOf } from "../state/resume.ts";
 import type { Event, Notice } from "../sync/event.ts";
 import { streamEvents } from "./read-stream.ts";
 import type { Reader, RequestedStream } from "./reader.ts";
@@ -118,19 +117,4 @@ async function* firstOf(events: AsyncIterable<Event>, most: number): AsyncGenera
     yield { kind: "close", stream: event.stream, complete: true };
     return;
   }
-}
-
-/**
- * A stream's part of the incoming state. Where the catalog and the state have one stream of a name, they mean the same
- * one, whatever namespace they say: version 0.1.0 wrote none, and Singer has none.
- */
-export function stateOf(
-  { name, namespace }: ConfiguredStream,
-  asked: readonly RequestedStream[],
-  state: ReadonlyMap<string, unknown>,
-): unknown {
-  const own = state.get(stateKey(name, namespace));
-  if (own !== undefined || asked.filter(({ configured }) => configured.name === name).length > 1) return own;
-  const [only, another] = [...state].filter(([key]) => streamOfKey(key) === name);
-  return another === undefined ? only?.[1] : undefined;
 }

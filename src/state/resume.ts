@@ -4,6 +4,7 @@ import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { Config } from "../config/config.ts";
 import type { StreamState } from "../sync/event.ts";
 import { type Filters, type FullRefresh, NEW_STATE, type RowState } from "../sync/state.ts";
+import { stateKey, streamOfKey } from "./envelopes.ts";
 import { parseRowState } from "./parse-state.ts";
 
 /** The meaning of the incoming state for a stream. `why`: a warning for the operator. */
@@ -84,3 +85,18 @@ function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStrea
 }
 
 const refreshIn = (saved: unknown): JsonObject => objectOf(objectOf(saved)["full_refresh"]);
+
+/**
+ * A stream's part of the incoming state. Where the catalog and the state have one stream of a name, they mean the same
+ * one, whatever namespace they say: version 0.1.0 wrote none, and Singer has none.
+ */
+export function stateOf(
+  { name, namespace }: ConfiguredStream,
+  asked: readonly { readonly configured: ConfiguredStream }[],
+  state: ReadonlyMap<string, unknown>,
+): unknown {
+  const own = state.get(stateKey(name, namespace));
+  if (own !== undefined || asked.filter(({ configured }) => configured.name === name).length > 1) return own;
+  const [only, another] = [...state].filter(([key]) => streamOfKey(key) === name);
+  return another === undefined ? only?.[1] : undefined;
+}

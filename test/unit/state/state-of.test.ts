@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { incremental } from "../../../src/catalog/airbyte.ts";
-import { stateOf } from "../../../src/run/run.ts";
+import { stateOf } from "../../../src/state/resume.ts";
 
 describe("stateOf()", () => {
   const named = (key: string) => {
