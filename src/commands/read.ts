@@ -1,43 +1,33 @@
-import { dirname, join } from "node:path";
 import { ConfigError, UsageError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { type ConfiguredStream, incremental, parseConfiguredCatalog } from "../catalog/airbyte.ts";
 import { canRefresh, JOB_STREAMS, streamNamed } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
-import { readCatalog, readText } from "../output/files/read-file.ts";
-import { makeFolder } from "../output/files/replace.ts";
+import { readCatalog } from "../output/files/read-file.ts";
 import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.ts";
 import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
 import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { isComplete, parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
+import { isComplete } from "../shards/plan.ts";
 import { showOutlook } from "./dry-run.ts";
 import { withGuests } from "./guests.ts";
 import { readableStreams } from "./probe.ts";
+import { openPart, refuseWhole, type ShardOptions } from "./shard.ts";
 
 export type ReadOptions = Destination &
+  ShardOptions &
   Pick<OutputOptions, "logLevel" | "summary"> & {
     readonly config: string | undefined;
     readonly catalog: string | undefined;
-    /** Empty: all that are asked for. */
-    readonly streams: readonly string[];
     readonly format: "airbyte" | "jsonl";
     /** Whether messages may go to a terminal. */
     readonly json?: boolean;
     /** Reads everything again, whatever the state says. */
     readonly fullRefresh?: boolean | undefined;
-    /** A plan, and which of its shards this run reads. */
-    readonly plan?: string | undefined;
-    readonly shard?: number | "open" | undefined;
-    /** Says what would be read, and reads and writes nothing. */
-    readonly dryRun?: boolean | undefined;
   };
-
-/** The part of the account that a run reads. `shard` undefined: all of it. */
-type Part = { readonly shard?: Shard; readonly config: Config; readonly options: ReadOptions };
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
@@ -105,13 +95,10 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     }
     if (dryRun !== true && limit === undefined)
       await openJobs(named, saved.streams, async () => output.sink.lock?.check());
-    const streams = (named ?? (await readableStreams(run))).map((configured) => ({
-      configured: options.fullRefresh === true ? inFull(configured) : configured,
-    }));
-    if (shard !== undefined && streams.some(({ configured }) => configured.syncMode !== "incremental"))
-      throw new ConfigError(
-        `Cannot read a shard of "${shard.stream}": its sync_mode must be "incremental". Read it in one run`,
-      );
+    const wanted = named ?? (await readableStreams(run));
+    const configured = options.fullRefresh === true ? wanted.map(inFull) : wanted;
+    const streams = configured.map((one) => ({ configured: one }));
+    if (shard !== undefined) refuseWhole(shard, configured);
     if (streams.length === 0) await run.emit(warning("There is no stream to read: nothing will be read"));
     if (dryRun === true) return await showOutlook(run, streams, saved.streams, options, runtime);
     if (limit === undefined) return await syncStreams(run, streams, saved.streams);
@@ -124,27 +111,6 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
 
 const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
 const warning = (text: string) => ({ kind: "log", level: "warn", text }) as const;
-
-/** The part that a run reads; undefined if the plan has no such shard. */
-async function openPart(asked: ReadOptions, config: Config): Promise<Part | undefined> {
-  const { plan, shard: which } = asked;
-  if (plan === undefined || which === undefined) return { config, options: asked };
-  const shards = parsePlan(await readText("plan", plan));
-  const shard = which === "open" ? shards.find(({ to }) => to === null) : shards[which];
-  if (shard === undefined) return undefined;
-  const other = asked.streams.find((name) => name !== shard.stream);
-  if (other !== undefined)
-    throw new ConfigError(
-      `Cannot read "${other}" by the plan "${plan}": its shards are of "${shard.stream}"`,
-    );
-  const output = asked.output && join(asked.output, shardFolder(shard));
-  if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
-  return {
-    shard,
-    config: shardConfig(config, shard),
-    options: { ...asked, streams: [shard.stream], output },
-  };
-}
 
 /** No full refresh buys again. */
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>

@@ -1,0 +1,53 @@
+import { dirname, join } from "node:path";
+import { ConfigError } from "../base/errors.ts";
+import type { ConfiguredStream } from "../catalog/airbyte.ts";
+import type { Config } from "../config/config.ts";
+import { readText } from "../output/files/read-file.ts";
+import { makeFolder } from "../output/files/replace.ts";
+import { parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
+
+export type ShardOptions = {
+  /** A plan, and which of its shards this run reads. */
+  readonly plan?: string | undefined;
+  readonly shard?: number | "open" | undefined;
+  /** Empty: all that are asked for. */
+  readonly streams: readonly string[];
+  readonly output?: string | undefined;
+  /** Says what would be read, and reads and writes nothing. */
+  readonly dryRun?: boolean | undefined;
+};
+
+/** The part of the account that a run reads. `shard` undefined: all of it. */
+export type Part<Options> = { readonly shard?: Shard; readonly config: Config; readonly options: Options };
+
+/** The part that a run reads; undefined if the plan has no such shard. */
+export async function openPart<Options extends ShardOptions>(
+  asked: Options,
+  config: Config,
+): Promise<Part<Options> | undefined> {
+  const { plan, shard: which } = asked;
+  if (plan === undefined || which === undefined) return { config, options: asked };
+  const shards = parsePlan(await readText("plan", plan));
+  const shard = which === "open" ? shards.find(({ to }) => to === null) : shards[which];
+  if (shard === undefined) return undefined;
+  const other = asked.streams.find((name) => name !== shard.stream);
+  if (other !== undefined)
+    throw new ConfigError(
+      `Cannot read "${other}" by the plan "${plan}": its shards are of "${shard.stream}"`,
+    );
+  const output = asked.output && join(asked.output, shardFolder(shard));
+  if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
+  return {
+    shard,
+    config: shardConfig(config, shard),
+    options: { ...asked, streams: [shard.stream], output },
+  };
+}
+
+/** Throws ConfigError for a full refresh: a shard goes on from its own state. */
+export function refuseWhole({ stream }: Shard, streams: readonly ConfiguredStream[]): void {
+  if (streams.every(({ syncMode }) => syncMode === "incremental")) return;
+  throw new ConfigError(
+    `Cannot read a shard of "${stream}": its sync_mode must be "incremental". Read it in one run`,
+  );
+}
