@@ -1,20 +1,11 @@
 // The least that passes records on untouched: parsed and checked, but nothing is proven and nothing is remembered.
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
-import { Ajv } from "ajv";
 import split2 from "split2";
-import { request } from "undici";
+import { accepts, bytes } from "./export.js";
 
 const BATCH = 64 * 1024;
 const HEAD = `{"type":"RECORD","record":{"stream":"people","emitted_at":${Date.now()},"data":`;
-const schema = JSON.parse(readFileSync(new URL("../schemas/people.json", import.meta.url), "utf8"));
-const accepts = new Ajv({ strict: false, validateFormats: false }).compile(schema);
-const { body, headers } = await request(`${process.argv[2]}/api/v1/public/people/stream`, {
-  headers: { "accept-encoding": "gzip" },
-});
-const gunzip = headers["content-encoding"] === "gzip" ? [createGunzip({ chunkSize: BATCH })] : [];
 
 let text = "";
 const take = (line) => {
@@ -27,8 +18,7 @@ const take = (line) => {
 };
 
 await pipeline(
-  body,
-  ...gunzip,
+  ...bytes,
   async function* toLatin1(chunks) {
     for await (const chunk of chunks) yield chunk.latin1Slice();
   },
