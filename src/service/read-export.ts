@@ -45,8 +45,8 @@ export async function* readExport(
   const timer = setInterval(() => {
     batcher.isDue = true;
     waitedMs += period;
-    // The rows of the first period may wait for the next row.
-    if (waitedMs > idleMs + period) body.destroy(batcher.tooFewRows(idleMs));
+    // A row of the first period may still wait for its batch: the limit counts from the end of that period.
+    if (waitedMs > idleMs) body.destroy(batcher.tooFewRows(idleMs));
   }, period).unref();
   let failure: ConnectorError | undefined;
   try {

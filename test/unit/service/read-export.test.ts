@@ -1,7 +1,8 @@
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { BodyError, ScrambledError } from "../../../src/base/errors.ts";
 import { readExport } from "../../../src/service/read-export.ts";
 import type { RowNotes } from "../../../src/service/row-notes.ts";
@@ -9,6 +10,7 @@ import { RowParser } from "../../../src/service/rows.ts";
 import { noUsage } from "../../../src/service/usage.ts";
 import type { Batch, Row } from "../../../src/sync/service.ts";
 import { runs } from "../../support/runs.ts";
+import { holdTimers } from "../../support/session.ts";
 
 const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
 
@@ -179,6 +181,28 @@ describe("readExport()", () => {
     };
     await expect(reads()).rejects.toThrow("line 2 (13 bytes) is no JSON object");
     expect(rows).toEqual(['{"id":"1"}', '{"id":"3"}']);
+  });
+
+  it("waits for the next row as long as the idle timeout, also after a row that waits for its batch", async () => {
+    holdTimers();
+    const body = new PassThrough();
+    const batches = batchesOf(body);
+    const write = async (text: string): Promise<void> => {
+      body.write(text);
+      for (let turn = 0; turn < 20; turn++) await setImmediate();
+    };
+    const first = batches.next();
+    await write('{"id":"1"}\n');
+    expect((await first).value).toHaveLength(1);
+    const second = batches.next();
+    vi.advanceTimersByTime(900);
+    await write('{"id":"2"}\n');
+    vi.advanceTimersByTime(59_999);
+    await write('{"id":"3"}\n');
+    expect((await second).value).toHaveLength(2);
+    const third = batches.next();
+    vi.advanceTimersByTime(62_000);
+    await expect(third).rejects.toThrow("no row came for 60 s");
   });
 
   it("refuses a line without an end before it eats the memory", async () => {
