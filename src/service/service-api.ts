@@ -7,7 +7,7 @@ import { listPathOf, type RowStreamSpec, SOURCES } from "../catalog/streams.ts";
 import type { Endpoints } from "../config/config.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Batch, Count, Page, PlacedRow, Row, Service } from "../sync/service.ts";
-import { describe, type Window } from "../sync/window.ts";
+import { describe, hasUndated, type Window } from "../sync/window.ts";
 import type { Client, Export, Query, Received } from "./client.ts";
 import { wasNeverSent } from "./error-table.ts";
 import { readExport } from "./read-export.ts";
@@ -150,9 +150,6 @@ function windowFilters(window: Window): Query {
   }
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
-
-const hasUndated = (window: Window): boolean =>
-  window.kind === "undated" || (window.kind === "open" && window.undated);
 
 /** A message about a stream whose rows the service does not count. */
 export const withoutTotal = (stream: string): string =>

@@ -8,7 +8,7 @@ import { contentOf, identityOf } from "./row-identity.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./service.ts";
 import { Shown } from "./shown.ts";
-import { describe, type Window } from "./window.ts";
+import { describe, hasUndated, type Window } from "./window.ts";
 
 const SEEN = 1;
 const BEFORE_COUNT = 2;
@@ -158,7 +158,6 @@ export class Pass {
     const days = new Map<Day, number>();
     for (const [day, rows] of this.#shown.daysBetween(this.#from, this.#end))
       if (rows > 0) days.set(dayOf(day * DAY_MS), rows);
-    const hasUndated = window.kind === "undated" || (window.kind === "open" && window.undated);
     return {
       ...{ window, days, isRead: this.#isRead },
       record: {
@@ -170,7 +169,7 @@ export class Pass {
         seconds: Math.max(0, this.#rules.service.now() - this.#began) / 1_000,
       },
       ...(this.#group === this.#shown.seen.group && { newest: this.#newestOf(days) }),
-      ...(hasUndated && { undated: count.known ? count.undated : this.undated }),
+      ...(hasUndated(window) && { undated: count.known ? count.undated : this.undated }),
       ...(verdict === "missing" && { cause: this.cause }),
     };
   }

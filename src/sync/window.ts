@@ -21,6 +21,10 @@ export type DatedWindow = Extract<Window, { from: Day }>;
 
 export const closedWindow = (from: Day, to: Day): ClosedWindow => ({ kind: "closed", from, to });
 
+/** Whether a window includes the people without a date. */
+export const hasUndated = (window: Window): boolean =>
+  window.kind === "undated" || (window.kind === "open" && window.undated);
+
 /** Halves closed days, the older half first; undefined for a single day. */
 export function halves({ from, to, ...filters }: ClosedWindow): readonly ClosedWindow[] | undefined {
   if (from >= to) return undefined;
