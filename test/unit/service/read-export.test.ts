@@ -173,7 +173,7 @@ describe("readExport()", () => {
     expect((error as Error).constructor).toBe(Failure);
   });
 
-  it("passes on the rows beside a line that is not UTF-8", async () => {
+  it("passes on the rows around a line that is not UTF-8", async () => {
     const body = Readable.from([Buffer.from('{"id":"1"}\n{"id":"caf\xe9"}\n{"id":"3"}\n', "latin1")]);
     const rows: string[] = [];
     const reads = async (): Promise<void> => {
