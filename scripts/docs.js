@@ -20,6 +20,8 @@ function table(failures) {
   const rows = new Map();
   for (const [name, { error, wrong, remedy }] of failures) {
     const [who, what] = [ACTS[error.name], worded(remedy, PUBLIC_API)];
+    if (who === undefined)
+      throw new Error(`Cannot write the table: ACTS does not say who acts on a ${error.name}`);
     const { names, wrongs } = rows.get(who + what) ?? { names: [], wrongs: new Set() };
     rows.set(who + what, { who, what, names: [...names, `\`${name}\``], wrongs: wrongs.add(wrong) });
   }
