@@ -154,13 +154,13 @@ const single = (): readonly Scenario[] => [
     gzip-bomb=64, an export | gzip-bomb=64:path=stream
     early-hints, a list | early-hints:path=/people$
     endless=blank, an export | endless=blank:every=20
-    endless=row, an export | endless=row:every=20
+    endless=row, an export | endless=row:every=1
     drip=1 of a page | drip=1:every=2:path=/people$
     deep, every export | deep:times=always:after=2
     terminal, every export | terminal:times=always:after=2
     deep, every page | deep:path=/people$:times=always ${PAGED}`),
   ...complete(
-    each(["blank", "row"], "endless=$ behind the last row | endless=$:after=all:every=20:times=always"),
+    each(["blank", "row"], "endless=$ behind the last row | endless=$:after=all:every=1:times=always"),
     ONE_WINDOW,
   ),
 
