@@ -1,7 +1,7 @@
 // Time and memory of a run with one new e-mail where 100,000 are finished and in the receipts:
 // node bench/jobs.js [items]. Needs npm run build.
 import { createHash, createHmac } from "node:crypto";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ const config = configFile({
 const words = ["read", "--stream", stream, "--config", config, "--state", path("state.json")];
 const { seconds, cpu, peakMiB, bytes } = await measure([process.execPath, programOf(), ...words]);
 const [stateBytes, receiptsBytes] = ["state.json", "receipts.jsonl"].map((name) => statSync(path(name)).size);
-if (receiptsBytes < receipts.join("").length)
+if (readFileSync(path("receipts.jsonl"), "latin1").split('"sealed"').length <= count)
   throw new Error("The run dropped a part of the receipts: they are not of its format");
 const megabytes = (size) => (size / 1e6).toFixed(1);
 console.log(
