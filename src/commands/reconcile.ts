@@ -133,7 +133,7 @@ async function compared(
     ...{ stream, table, form: { key, cursor, zone: timezone }, read },
     ...{ mostGone: yesGone, began: client.now() },
     publish: output === undefined ? withoutFolder : await openResults(output),
-    isFiltered: config.sourceSlug !== null || config.isUser !== "all",
+    hasFilters: Object.keys(session.filters(spec)).length > 0,
     isExpected: expectedBy(state, config.startDate, config.endDate),
     count: isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
     requests: () => session.usage.requests,

@@ -13,7 +13,7 @@ import { parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { covered, type DayRange, isProven, missingDaysOf, uncovered } from "../sync/coverage.ts";
 import { type ReadSettings, whatToRead } from "../sync/range.ts";
-import { NEW_STATE, type RowState } from "../sync/state.ts";
+import { filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type StateOptions = {
   /** A state in any envelope; `-` is stdin. */
@@ -101,7 +101,7 @@ function describeRows(state: RowState): readonly string[] {
     `proven days: ${inWords(covered(days.filter(isProven))) || "none"}`,
     `missing days: ${missingDaysOf(days).join(", ") || "none"}`,
     `rows without a date: ${undated === null ? "not read yet" : undated.rows}`,
-    ...(filters ? [`filters: source ${filters.source_slug ?? "any"}, is_user ${filters.is_user}`] : []),
+    ...(filters ? [`filters: ${filterText(filters) || "none"}`] : []),
     ...(full_refresh === null ? [] : [`full refresh: ${full_refresh.done ? "complete" : "not complete"}`]),
   ];
 }

@@ -1,6 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
 import type { WindowRecord } from "../sync/event.ts";
+import { filterText } from "../sync/state.ts";
 import { reasonOf } from "./files/reason.ts";
 import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
@@ -57,11 +58,9 @@ export function windowsText({ streams }: RunSummary): string {
 }
 
 function windowText(window: WindowRecord): string {
-  const { kind, discovered_from: from, discovered_to: to, source_slug: source, is_user: isUser } = window;
+  const { kind, discovered_from: from, discovered_to: to } = window;
   const days = from === null && to === null ? kind : `${from ?? "the start"} to ${to ?? "now"}`;
-  const filters = [source !== null && `source ${source}`, isUser !== "all" && `is_user ${isUser}`]
-    .filter(Boolean)
-    .join(", ");
+  const filters = filterText(window);
   const where = filters === "" ? days : `${days} (${filters})`;
   const counted = window.counted === null ? "not counted" : `${shown(window.counted)} counted`;
   const passes = plural(window.passes, "pass", "passes");

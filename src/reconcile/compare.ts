@@ -16,20 +16,17 @@ export type Comparison = {
   readonly table: string;
   /** A `cursor` of null: rows have no date. */
   readonly form: TableForm;
-  /** Whether the config restricts which rows are read. */
-  readonly isFiltered: boolean;
+  /** Whether the config has filters for these rows. */
+  readonly hasFilters: boolean;
   /** How many keys may be gone; undefined: 100 or 1 % of the table, and at most half of it. */
   readonly mostGone: number | undefined;
   /** Whether the syncs must have delivered a row of this date. */
   readonly isExpected: (at: number) => boolean;
-  /**
-   * How many rows the service has now; undefined: rows cannot move between days, or may share a key.
-   * @param isFiltered whether by the filters of the config
-   */
+  /** How many rows the service has now; undefined: rows cannot move between days, or may share a key. */
   readonly count: ((isFiltered: boolean) => Promise<Pick<Count, "rows" | "asked">>) | undefined;
   /**
-   * Reads every row, suppressed rows too. A number is what the service counts when the read begins.
-   * @throws DataError for a read that is not proven complete
+   * Reads every row, suppressed rows too; `isFiltered`, here and in a count: those that pass the filters of the config. A
+   * number is what the service counts when the read begins. @throws DataError for a read that is not proven complete
    */
   readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[] | number>;
   /** How a key, and how a row, leaves under the privacy settings. */
@@ -118,11 +115,11 @@ class Differences {
 
   /** Reads the table and the service. @returns the lost and stale rows as they leave */
   async *rows(): AsyncGenerator<Buffer> {
-    const { isFiltered } = this.#comparison;
+    const { hasFilters } = this.#comparison;
     await this.#readTable();
-    yield* this.#readUntilWhole(isFiltered);
+    yield* this.#readUntilWhole(hasFilters);
     // A person who left the filters of the config is not gone.
-    if (this.#missing === 0 && isFiltered && this.#keysWith(this.isGone) > 0)
+    if (this.#missing === 0 && hasFilters && this.#keysWith(this.isGone) > 0)
       yield* this.#readUntilWhole(false);
   }
 
@@ -142,7 +139,7 @@ class Differences {
   /** @returns how many rows were counted before the read; 0: they are not counted */
   async *#read(isFiltered: boolean): AsyncGenerator<Buffer, number> {
     const { count, read, leave } = this.#comparison;
-    const judges = isFiltered === this.#comparison.isFiltered;
+    const judges = isFiltered === this.#comparison.hasFilters;
     const counted = await count?.(isFiltered);
     let rows = counted?.rows ?? 0;
     this.#reads += 1;

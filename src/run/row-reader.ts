@@ -6,12 +6,12 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec } from "../catalog/streams.ts";
 import type { RowCheck } from "../service/rows.ts";
 import { withoutTotal } from "../service/service-api.ts";
-import { filtersOf, isFullRefresh, type Resume, resume } from "../state/resume.ts";
+import { isFullRefresh, type Resume, resume } from "../state/resume.ts";
 import type { Event } from "../sync/event.ts";
 import type { Source } from "../sync/outcome.ts";
 import { type RowStream, readRows } from "../sync/read-stream.ts";
 import type { Row } from "../sync/service.ts";
-import type { RowState } from "../sync/state.ts";
+import { filtersOf, type RowState } from "../sync/state.ts";
 import type { Probed, Reader, RequestedStream } from "./reader.ts";
 import type { Session } from "./session.ts";
 

@@ -10,6 +10,7 @@ import { type List, readList, StreamApi } from "../service/service-api.ts";
 import { noUsage } from "../service/usage.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Service } from "../sync/service.ts";
+import { filtersOf, queryOf } from "../sync/state.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** The parts of the process that a session uses. */
@@ -115,14 +116,9 @@ export class Session {
     return readList(this.client, endpoint, `read ${spec.name}`, { limit: "1", ...query });
   }
 
-  /** The filters of the config; a list without days has none. */
+  /** The filters of the config; a stream that is only listed has none. */
   filters({ exportPath }: RowStreamSpec): Query {
-    const { sourceSlug, isUser } = this.config;
-    if (exportPath === null) return {};
-    return {
-      ...(sourceSlug !== null && { source: sourceSlug }),
-      ...(isUser !== "all" && { is_user: isUser }),
-    };
+    return exportPath === null ? {} : queryOf(filtersOf(this.config));
   }
 }
 

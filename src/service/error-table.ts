@@ -8,6 +8,7 @@ import {
   TransientError,
 } from "../base/errors.ts";
 import { isObject, printable } from "../base/json.ts";
+import { FILTER_NAMES } from "../sync/state.ts";
 
 type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) => ConnectorError;
 
@@ -107,7 +108,7 @@ export const FAILURES = {
   ACCESS_DENIED: config("this API key may not read this", ASK_FOR_ACCESS),
   INVALID_PARAMETER: config(
     "the service refuses a parameter",
-    "Check source_slug, is_user, start_date and end_date",
+    `Check ${FILTER_NAMES.join(", ")}, start_date and end_date`,
     "other-item",
   ),
   INVALID_BODY: config("the service refuses the submitted body", "Check the configured items", "other-item"),

@@ -2,41 +2,33 @@ import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, kindOf } from "../base/json.ts";
 import { type SchemaCheck, schemaCompiler } from "../base/json-schema.ts";
 import { cursorToUtc, instant, isDay, isInstant } from "../base/time.ts";
+import { configSpec } from "../config/spec.ts";
 import type { Span } from "../sync/coverage.ts";
-import { NEW_STATE, type RowState } from "../sync/state.ts";
+import { FILTER_NAMES, NEW_STATE, NO_FILTERS, type RowState } from "../sync/state.ts";
 
 const text = { type: "string" };
 const day = { type: "string", format: "date" };
 const rows = { type: "integer", minimum: 0 };
 const id = { type: ["integer", "null"] };
 const listOf = (items: object): object => ({ type: "array", items });
-const orNull = (schema: object): object => ({ anyOf: [schema, { type: "null" }] });
-const recordOf = (properties: object, ...required: readonly string[]): object => ({
-  ...{ type: "object", properties, required },
+const recordOf = (properties: object): object => ({
+  ...{ type: "object", properties, required: Object.keys(properties) },
 });
 
 const span = { from: day, to: day, status: { enum: ["proven", "again", "missing"] }, rows };
+const filters = Object.fromEntries(FILTER_NAMES.map((name) => [name, configSpec().properties?.[name]]));
 
 /** Each key of a state, where it is not null. */
 const SCHEMA = {
   properties: {
-    days: listOf(recordOf(span, "from", "to", "status", "rows")),
-    undated: recordOf({ rows }, "rows"),
+    days: listOf(recordOf(span)),
+    undated: recordOf({ rows }),
     checked: day,
     sources: listOf(text),
-    filters: recordOf(
-      { source_slug: orNull(text), is_user: { enum: ["all", "true", "false"] } },
-      "source_slug",
-      "is_user",
-    ),
+    filters: { type: "object", properties: filters },
     service: text,
     key: text,
-    full_refresh: recordOf(
-      { generation_id: id, sync_id: id, done: { type: "boolean" } },
-      "generation_id",
-      "sync_id",
-      "done",
-    ),
+    full_refresh: recordOf({ generation_id: id, sync_id: id, done: { type: "boolean" } }),
   },
 };
 let checkOfKeys: SchemaCheck | undefined;
@@ -55,8 +47,9 @@ export function parseRowState(stream: string, saved: unknown): RowState | null {
   refuseOtherVersion(stream, saved);
   refuseOtherShape(stream, saved);
   const known = Object.entries(NEW_STATE).map(([key, none]) => [key, saved[key] ?? none]);
+  const read = Object.fromEntries(known) as RowState;
   return {
-    ...(Object.fromEntries(known) as RowState),
+    ...{ ...read, filters: read.filters && { ...NO_FILTERS, ...read.filters } },
     discoveredAt: cursorOf(stream, saved),
     asked: momentOf(stream, saved["asked"], "asked"),
   };

@@ -1,9 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../base/errors.ts";
 import { type JsonObject, objectOf } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
-import type { Config } from "../config/config.ts";
 import type { StreamState } from "../sync/event.ts";
-import { type Filters, type FullRefresh, NEW_STATE, type RowState } from "../sync/state.ts";
+import { type Filters, type FullRefresh, filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 import { stateKey, streamOfKey } from "./envelopes.ts";
 import { parseRowState } from "./parse-state.ts";
 
@@ -13,11 +13,6 @@ export type Resume =
   | { readonly kind: "read"; readonly state: RowState; readonly why?: string }
   /** This very full refresh has been delivered before. */
   | { readonly kind: "delivered"; readonly state: StreamState };
-
-export const filtersOf = ({ sourceSlug, isUser }: Pick<Config, "sourceSlug" | "isUser">): Filters => ({
-  source_slug: sourceSlug,
-  is_user: isUser,
-});
 
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
@@ -62,10 +57,11 @@ const refreshOf = ({ generationId, syncId }: ConfiguredStream): FullRefresh => (
 });
 
 function refuseOtherFilters(stream: string, made: Filters, now: Filters): void {
-  if (made.source_slug === now.source_slug && made.is_user === now.is_user) return;
+  if (isDeepStrictEqual(made, now)) return;
+  const [before, after] = [made, now].map((filters) => filterText(filters) || "no filter");
   throw new ConfigError(
-    `Cannot use the state of "${stream}": it was made with source_slug ${made.source_slug ?? "(none)"} and is_user ${made.is_user}, ` +
-      `the config has source_slug ${now.source_slug ?? "(none)"} and is_user ${now.is_user}. Reset the stream, or use a state of its own`,
+    `Cannot use the state of "${stream}": it was made with ${before}, the config has ${after}. ` +
+      "Reset the stream, or use a state of its own",
   );
 }
 

@@ -3,7 +3,7 @@ import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
 import { missingDaysOf, put } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
 import type { Outcome } from "./outcome.ts";
-import type { RowState } from "./state.ts";
+import { NO_FILTERS, type RowState } from "./state.ts";
 import { describe } from "./window.ts";
 
 /**
@@ -87,7 +87,7 @@ export class Checkpoints {
     }
     const { window, record, newest, undated } = outcome;
     const { discoveredAt, filters } = this.#state;
-    this.#read.push({ ...record, ...(filters ?? { source_slug: null, is_user: "all" }) });
+    this.#read.push({ ...record, ...(filters ?? NO_FILTERS) });
     if (window.kind === "undated") this.#isUndatedMissing = record.verdict === "missing";
     this.#cause = outcome.cause ?? this.#cause;
     this.#takeDays(outcome);

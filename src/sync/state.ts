@@ -1,8 +1,31 @@
 import type { Day } from "../base/time.ts";
 import type { Coverage } from "./coverage.ts";
 
-/** The filters of the config that made a state. Another config needs another state. */
+/** The filters of a config, by the names of their settings. A state that was made with others cannot be used. */
 export type Filters = { readonly source_slug: string | null; readonly is_user: string };
+
+/** The filters that every row passes. A state that does not name a filter was made without it. */
+export const NO_FILTERS: Filters = { source_slug: null, is_user: "all" };
+
+/** The service's parameters for the filters. */
+const PARAMETERS: Readonly<Record<keyof Filters, string>> = { source_slug: "source", is_user: "is_user" };
+
+type FilterSettings = { readonly sourceSlug: string | null; readonly isUser: string };
+
+export const filtersOf = ({ sourceSlug, isUser }: FilterSettings): Filters => ({
+  ...{ source_slug: sourceSlug, is_user: isUser },
+});
+
+export const FILTER_NAMES = Object.keys(NO_FILTERS) as readonly (keyof Filters)[];
+const setIn = (filters: Filters) => FILTER_NAMES.filter((name) => filters[name] !== NO_FILTERS[name]);
+
+/** The filters as a request carries them; empty: every row passes. */
+export const queryOf = (filters: Filters): Readonly<Record<string, string>> =>
+  Object.fromEntries(setIn(filters).map((name) => [PARAMETERS[name], `${filters[name]}`]));
+
+/** "source_slug crm, is_user true"; empty: every row passes. */
+export const filterText = (filters: Filters): string =>
+  Array.from(setIn(filters), (name) => `${name} ${filters[name]}`).join(", ");
 
 /** A full refresh, and the ids that the catalog gave it. */
 export type FullRefresh = {

@@ -21,7 +21,7 @@ export async function compared(table: string, shown: Shown, more: Partial<Compar
   let reads = 0;
   const report = await compare({
     ...{ stream: "things", table: await file("keys.csv", table), form: DATED, began: NOW },
-    ...{ mostGone: undefined, isFiltered: false, isExpected: () => true, isSuppressed: () => false },
+    ...{ mostGone: undefined, hasFilters: false, isExpected: () => true, isSuppressed: () => false },
     ...{ publish: await openResults(folder), requests: () => 1, keyOf: (key) => key, leave: (line) => line },
     count: async () => ({ rows: 0, asked: NOW }),
     read: async function* (isFiltered) {

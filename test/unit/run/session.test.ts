@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import { incremental } from "../../../src/catalog/airbyte.ts";
 import { COMPANIES, PEOPLE, ROW_STREAMS, type RowStreamSpec } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
+import { configSpec, type SpecProperty, typeOf } from "../../../src/config/spec.ts";
 import { RowReader } from "../../../src/run/row-reader.ts";
 import { Session } from "../../../src/run/session.ts";
 import { fastClock } from "../../lab/faultlab/read-once.ts";
@@ -53,7 +55,7 @@ async function opened(settings: object = {}, answer?: (path: string, query: URLS
 }
 
 const NOT_FOUND = "no such path";
-const SOURCES = ROW_STREAMS[2] as RowStreamSpec;
+const SOURCES = ROW_STREAMS.find(({ name }) => name === "sources") as RowStreamSpec;
 
 describe("RowReader.probe()", () => {
   it("asks with the filters of the config, but for a list, which has none", async () => {
@@ -88,4 +90,42 @@ describe("RowReader.reading()", () => {
     const { session, asked } = await opened({ verify_counts: false }, (_path, query) => answer(query));
     expect([await new RowReader(spec, session).reading(), asked().length]).toEqual([reading, requests]);
   });
+});
+
+/** Settings that change what people are asked for, and keep the state: it names its days. */
+const KEEPS_THE_STATE = ["start_date", "end_date", "ignore_missing_days"];
+
+/** A value that a setting does not have by itself. */
+function otherValue(property: SpecProperty & { examples?: unknown[]; minimum?: number }): unknown {
+  const { enum: values, default: usual, examples, properties } = property;
+  if (properties !== undefined)
+    return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, otherValue(inner)]));
+  if (typeOf(property) === "boolean") return usual !== true;
+  if (typeOf(property) === "integer") return Number(usual ?? property.minimum) + 1;
+  return values?.find((value) => value !== usual) ?? examples?.[0] ?? `${usual ?? "https://x.example"}/x`;
+}
+
+it("a state is refused under every other setting that asks for other people", async () => {
+  const usual = { hash_salt: "salt", external_api: { api_url: "https://x.example", api_key: KEY } };
+  const read = async (settings: object, saved?: unknown) => {
+    const { session, asked } = await opened({ ...usual, ...settings }, (path) =>
+      path.endsWith("/stream") ? "" : listOf(0),
+    );
+    let state = {};
+    const people = { configured: incremental("people") };
+    for await (const event of new RowReader(PEOPLE, session).read(people, { schema: null }, saved))
+      if (event.kind === "checkpoint") state = { ...event.state, service: null };
+    const queries = asked().filter((path) => path.startsWith(PEOPLE.listPath));
+    return { state, queries: queries.sort().join() };
+  };
+  const { state, queries } = await read({});
+  const { base_url: _, api_key: __, ...settings } = configSpec().properties ?? {};
+  const keeping: string[] = [];
+  for (const [name, property] of Object.entries(settings)) {
+    const value = name === "suppress_file" ? await file("x.txt", "x@a.example") : otherValue(property);
+    if ((await read({ [name]: value })).queries === queries) continue;
+    const refusal = await read({ [name]: value }, state).catch(String);
+    if (!String(refusal).includes("Cannot use the state")) keeping.push(name);
+  }
+  expect(keeping).toEqual(KEEPS_THE_STATE);
 });
