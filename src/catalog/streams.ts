@@ -10,7 +10,7 @@ export type StreamSpec = {
   readonly primaryKey: readonly string[];
   /** Null: none. It counts only where the stream's schema has it as a date-time. */
   readonly cursorField: string | null;
-  /** Whether live records have more fields than are documented. */
+  /** Whether a sample of rows shows the fields that are not documented. A row without its key is then no error. */
   readonly sampled: boolean;
   /** Without `full_refresh` the stream is never read from the start: its records cost money or hours. */
   readonly modes: readonly SyncMode[];
@@ -110,13 +110,8 @@ export function streamNamed(name: string, config: StreamSettings, advice: string
   );
 }
 
-/** A stream of rows that has a list and no export, and is read whole. @param endpoint the setting that overrides the path */
-function list(
-  name: string,
-  key: string,
-  listPath: string,
-  endpoint: keyof Endpoints | null = null,
-): RowStreamSpec {
+/** A stream of rows that has a list and no export, is sampled, and is read whole. @param endpoint the setting that overrides the path */
+function list(name: string, key: string, listPath: string, endpoint: keyof Endpoints): RowStreamSpec {
   const facts = { isDated: false, sampled: true, cursorField: null, exportPath: null } as const;
   return { ...facts, name, primaryKey: [key], modes: ["full_refresh"], listPath, endpoint };
 }
