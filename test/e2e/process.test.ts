@@ -173,9 +173,11 @@ describe("the last words of a run", () => {
   ])("say after SIGINT, in %s, up to which moment all is saved", async (where, program, words) => {
     const { sandbox, config } = await sandboxWith(MANY, SMALL_WINDOWS);
     const path = join(await tempDir(), "out");
-    const asked = expect.poll(() => sandbox.requests.length, { timeout: 20_000, interval: 5 });
+    // One after the other: of people without a date, and of two windows that are covered when the next begins.
+    const exports = () => sandbox.requests.filter((one) => one.path.includes("/stream")).length;
+    const asked = expect.poll(exports, { timeout: 20_000, interval: 5 });
     const { stdout, stderr, signal } = await run(program, [...words, path, "--config", config], {
-      started: (child) => void asked.toBeGreaterThan(19).then(() => child.kill("SIGINT")),
+      started: (child) => void asked.toBeGreaterThan(3).then(() => child.kill("SIGINT")),
     });
     expect(signal).toBe("SIGINT");
     if (words.includes("--summary")) {
