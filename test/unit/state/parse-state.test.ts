@@ -72,11 +72,6 @@ describe("parseRowState()", () => {
       expect(parseRowState("people", saved)).toEqual(NEW_STATE);
   });
 
-  it("takes a filter that a state does not name for one that was not set", () => {
-    const { filters } = parseRowState("people", { ...current, filters: { is_user: "true" } }) ?? NEW_STATE;
-    expect(filters).toEqual({ source_slug: null, is_user: "true" });
-  });
-
   it("takes nothing, and what Airbyte says in place of a cursor, for no state", () => {
     for (const saved of [null, undefined, {}]) expect(parseRowState("people", saved)).toBeNull();
     for (const word of ["__ab_full_refresh_sync_complete", "__ab_no_cursor_state_message"])

@@ -45,6 +45,8 @@ it("a state of other filters or of another service is refused", () => {
       /^Cannot use the state of "companies": it was made with no filter, the config has (is_user t|source_slug c)r/,
     );
   expect(() => read(FILTERS, "t")).toThrow("it was made with another base_url");
+  const older = { ...SAVED, filters: { is_user: "all" } };
+  expect(resumeRows(asked("incremental"), older, FILTERS)).toEqual({ kind: "read", state: SAVED });
 });
 
 it("a cursor without days is read from the start of the stream, with a warning", () => {
