@@ -4,7 +4,7 @@ import { BEGINNING, type Day, dayOf, daysBetween, instant } from "../base/time.t
 import { type Coverage, isProven, type Span } from "./coverage.ts";
 import { believedSpans, type ReadPlan } from "./range.ts";
 import type { RowStream } from "./read-stream.ts";
-import type { Service } from "./service.ts";
+import { type Service, warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow } from "./window.ts";
 
@@ -50,7 +50,7 @@ export async function checkDaily(
     const failed = plural(failures.length, "request");
     const next = isChecked ? "The check of the next day" : "The next run";
     const text = `The daily check of "${stream}" is not complete: ${failed} failed, the first with "${failure.message}". ${next} tries again`;
-    service.notify({ kind: "log", level: "warn", text });
+    warn(service, text);
   }
   return { ...state, checked: isChecked ? today : saved.checked };
 }
@@ -98,7 +98,7 @@ async function checkKey(saved: RowState, { stream, service }: RowStream): Promis
     );
   }
   const text = `The API key of "${stream}" is another one than before, of the same organization by its numbers`;
-  service.notify({ kind: "log", level: "warn", text });
+  warn(service, text);
   const isReadAgain = total <= TINY || (total <= SMALL && different.length > 0);
   const again = new Set(isReadAgain ? proven : different);
   return saved.days.filter((span) => !again.has(span));

@@ -1,43 +1,57 @@
 import type { Day } from "../base/time.ts";
 import type { Status } from "./coverage.ts";
-import type { RunRules } from "./outcome.ts";
 import type { Pass } from "./pass.ts";
+import type { Window } from "./window.ts";
 
 /** `ends`: pages from both ends of the list of everything, where its order puts the rows without a date. */
 export type Attempt = "export" | "pages" | "ends" | "halve";
+export type Verdict = Status | "failed";
+type Next = Status | readonly Attempt[];
 
-/** After a window that no export proved, the next ones begin with a single export. */
+/** A range of several closed days. */
 const RANGE: readonly Attempt[] = ["export", "export", "pages", "halve"];
-const RANGE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "halve"];
-const DAY: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
-const DAY_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
+/** A window that has no halves: a single day, the days from yesterday on, or everything of a stream without days. */
+const WHOLE: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
+const WHOLE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
 const UNDATED: readonly Attempt[] = ["ends", "ends", "export", "export", "export"];
 
-/** Several days with more rows than 20 pages have are not walked over. */
-const MAX_WALKED_ROWS = 20_000;
+/** A range of several days with more rows than these pages have is halved, not walked over. */
+const MAX_WALKED_PAGES = 20;
 
-/** The attempts at a window, in their order. */
-export function attemptsAt(pass: Pass, rules: RunRules): Attempt[] {
-  const { window, count } = pass;
+/** The attempts at a window, in their order. It begins with one export if no export proved the window before. */
+export function attemptsAt(pass: Pass): readonly Attempt[] {
+  const { window, count, rules } = pass;
   const { isExported, windowSize, yesterday } = rules;
   if (window.kind === "undated") return UNDATED.filter((attempt) => count.known || attempt === "export");
   if (window.kind === "open" && window.from < yesterday) return ["export", "halve"];
-  const isRange = hasDays(pass);
+  const isRange = hasSeveralDays(window);
   if (isRange && (pass.isWalked || count.rows > windowSize.most)) return ["halve"];
-  const [first, afterFailure] = isRange ? [RANGE, RANGE_AFTER_FAILURE] : [DAY, DAY_AFTER_FAILURE];
-  const can = { export: isExported, pages: isWalkable(pass, rules), halve: true };
+  const [first, afterFailure] = isRange ? [RANGE, RANGE.slice(1)] : [WHOLE, WHOLE_AFTER_FAILURE];
+  const can = { export: isExported, pages: isWalkable(pass), halve: true };
   const attempts = windowSize.exportsFail ? afterFailure : first;
   return attempts.filter((attempt) => attempt !== "ends" && can[attempt]);
 }
 
-const hasDays = ({ window }: Pass): boolean => window.kind === "closed" && window.from < window.to;
+const hasSeveralDays = (window: Window): boolean => window.kind === "closed" && window.from < window.to;
 
-export function isWalkable(pass: Pass, { isListed }: RunRules): boolean {
-  const { known, rows } = pass.after ?? pass.count;
-  return isListed && (!hasDays(pass) || (known && rows <= MAX_WALKED_ROWS));
+/** Whether a window's pages may be read. A single day, or an open window, has no halves: its pages have no limit. */
+function isWalkable({ window, count, after = count, rules }: Pass): boolean {
+  const { known, rows } = after;
+  const isShort = known && rows <= MAX_WALKED_PAGES * rules.service.pageSize;
+  return rules.isListed && (isShort || !hasSeveralDays(window));
 }
 
-/** Whether a window is complete without an attempt: nothing is counted, or as much as its whole has shown of it. */
+/** How the window ends after an attempt, or the attempts that are still to be made. @param left those after this one */
+export function whatFollows(attempt: Attempt, verdict: Verdict, left: readonly Attempt[], pass: Pass): Next {
+  if (verdict === "failed") return left;
+  if (verdict !== "again" || !pass.isRetry) return verdict;
+  // Two runs showed fewer rows than they counted, and counted no more rows afterwards. Either rows left during both, or the
+  // export lacks rows that the count lacks too. The pages tell which, because they read the rows another way.
+  if (attempt === "export" && isWalkable(pass)) return ["pages", ...left];
+  return attempt === "export" || pass.latest.fresh === 0 ? "proven" : "again";
+}
+
+/** Whether a window is complete without an attempt: nothing is counted, or what the window that was halved has shown of it. */
 export function isShown({ window, count, shown, wasShown }: Pass): boolean {
   if (!count.known) return false;
   if (window.kind === "undated") return count.undated === 0;
@@ -48,24 +62,25 @@ export function isShown({ window, count, shown, wasShown }: Pass): boolean {
  * Judges the latest attempt. Rows only leave closed days, so that the count must be met exactly there. From yesterday on rows
  * arrive while they are read, so that the count is a lower bound.
  */
-export function judge(pass: Pass, yesterday: Day): Status | "failed" {
+export function judge(pass: Pass): Verdict {
   const { window, count, after, shown, isClean } = pass;
   if (window.kind === "open" || window.kind === "undated") {
-    const hasAll = window.kind === "open" ? showsOpen(pass, window.from < yesterday) : showsUndated(pass);
+    const hasAll = window.kind === "open" ? showsOpen(pass, window.from) : showsUndated(pass);
     return hasAll ? "proven" : "failed";
   }
   if (!count.known) return isClean && shown >= pass.total ? "proven" : "failed";
   if (shown === count.rows) return "proven";
   if (after === undefined) return "failed";
   if (shown > count.rows) return shown === after.rows ? "proven" : "failed";
-  return window.kind === "closed" && isClean && pass.distinct >= after.rows ? "again" : "failed";
+  return window.kind === "closed" && isClean && pass.latest.distinct >= after.rows ? "again" : "failed";
 }
 
-/** @param hasClosedDays whether the window is one for everything: what stood before the count must be met exactly */
-function showsOpen(pass: Pass, hasClosedDays: boolean): boolean {
-  const { count, after = count, isClean, dated, undated, distinct } = pass;
-  if (!hasClosedDays) return isClean && dated >= Math.min(count.rows, after.rows);
-  const isExact = pass.beforeCount === count.rows && distinct - dated <= count.undated;
+/** A window with days before yesterday must show exactly the rows that were counted, and newer ones; others may show more. */
+function showsOpen(pass: Pass, from: Day): boolean {
+  const { count, after = count, isClean, latest } = pass;
+  const { dated, undated, distinct, beforeCount } = latest;
+  if (from >= pass.rules.yesterday) return isClean && dated >= Math.min(count.rows, after.rows);
+  const isExact = beforeCount === count.rows && distinct - dated <= count.undated;
   return isClean && isExact && undated >= count.undated;
 }
 

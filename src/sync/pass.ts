@@ -4,6 +4,7 @@ import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../b
 import type { Status } from "./coverage.ts";
 import type { LineBatch, RawLine, UsualNames } from "./event.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
+import type { Planned } from "./plan.ts";
 import { contentOf, identityOf } from "./row-identity.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./service.ts";
@@ -16,11 +17,28 @@ const DATED = 4;
 const UNDATED = 8;
 
 /**
+ * The distinct keys that one attempt shows, suppressed rows too. Left out are rows that have left closed days for yesterday or
+ * today, and rows without a key where the stream needs one. An unreadable cursor counts as dated and as undated.
+ */
+class ShownRows {
+  distinct = 0;
+  dated = 0;
+  undated = 0;
+  /** Those that the count must contain: their cursor is before it, or too far after it for a row that has come in since. */
+  beforeCount = 0;
+  /** Rows that no attempt before it showed. */
+  fresh = 0;
+  withoutKey = 0;
+}
+
+/**
  * The attempts at a window under one count, and what they show. Numbers count distinct keys, so that no repeated row can
  * replace a lost one. Rows that are shown but not passed on count too.
  */
 export class Pass {
   readonly window: Window;
+  readonly isRetry: boolean;
+  readonly rules: RunRules;
   /** The count that the latest attempt is compared with, and the one after it; undefined: it was not asked for. */
   count: Count;
   after: Count | undefined;
@@ -32,35 +50,26 @@ export class Pass {
   readonly wasShown: boolean;
   /** Whether a walk over the pages came to its end, and the window was counted the same after it. */
   isWalked = false;
-  /** Keys of this attempt, and those of them with a cursor. An unreadable cursor counts as dated and as undated. */
-  distinct = 0;
-  dated = 0;
-  undated = 0;
-  /** Keys of this attempt with a cursor before the count, or more than a day after it: no slow clock wrote such a one. */
-  beforeCount = 0;
-  /** Rows of this attempt that no attempt before it showed. */
-  fresh = 0;
+  /** The rows of the latest attempt. */
+  latest = new ShownRows();
   /** The most rows that a page says there are. */
   total = 0;
   readonly #began: number;
   readonly #shown: Shown;
-  readonly #rules: RunRules;
   readonly #from: number;
   readonly #end: number;
   #group: number | undefined;
-  /** Whether the parts of the window begin with its shown rows. */
+  /** Whether the halves of the window count what it has shown, so that they need not show it once more. */
   #isKept = false;
   #error: ConnectorError | undefined;
   #isRead = false;
-  #movedFrom = 0;
   #suppressed = 0;
-  #withoutKey = 0;
-  #newUnreadable = 0;
-  #newSuppressed = 0;
 
-  /** @param whole the pass over the window that this one is a part of */
-  constructor(window: Window, count: Count, rules: RunRules, whole?: Pass) {
-    [this.window, this.count, this.#rules, this.#began] = [window, count, rules, rules.service.now()];
+  /** @param whole the pass over the window that was divided into this one and others */
+  constructor(planned: Pick<Planned, "window" | "isRetry">, count: Count, rules: RunRules, whole?: Pass) {
+    const { window, isRetry } = planned;
+    [this.window, this.isRetry, this.count, this.rules] = [window, isRetry, count, rules];
+    this.#began = rules.service.now();
     this.#shown = whole === undefined ? new Shown(this.counted) : whole.#shown;
     const isFiltered = window.kind === "closed" || (window.kind === "open" && !window.undated);
     this.#from = isFiltered ? startOf(window.from) : Number.NEGATIVE_INFINITY;
@@ -97,8 +106,9 @@ export class Pass {
   /** Begins an attempt. Attempts at closed days, or at everything, add up while their count stays the same. */
   begin(count: Count): void {
     const { seen } = this.#shown;
-    // An attempt that showed more than was counted delivered all, and may have read a copy that lags.
-    const mayLag = this.isClean && count.known && this.distinct > this.count.rows;
+    // More rows than are counted may come from a copy of the data that still has rows which have left. Later attempts no longer
+    // show those, so they are summed up without them.
+    const mayLag = this.isClean && count.known && this.latest.distinct > this.count.rows;
     const isSame = count.rows === this.count.rows && !mayLag && !seen.isFull;
     const addsUp = this.window.kind === "closed" || this.window.kind === "all";
     if (!addsUp || !isSame || this.#group !== seen.group) {
@@ -106,32 +116,27 @@ export class Pass {
       this.#countNothing();
     }
     seen.beginPass();
-    [this.count, this.after] = [count, undefined];
-    this.#movedFrom = Math.min(count.asked, startOf(this.#rules.yesterday));
+    [this.count, this.after, this.latest] = [count, undefined, new ShownRows()];
     this.passes += 1;
-    [this.distinct, this.dated, this.undated, this.beforeCount, this.fresh] = [0, 0, 0, 0, 0];
-    this.#withoutKey = 0;
   }
 
   /** Returns the lines that no pass over the same seen rows has emitted before. */
   accept(rows: Batch): LineBatch {
-    [this.#newUnreadable, this.#newSuppressed] = [0, 0];
-    const isByKey = this.#rules.onMissingKey === "reject";
+    const isByKey = this.rules.onMissingKey === "reject";
     const keys = this.#shown.seen.digestsOf(rows.map(({ key, raw }) => (isByKey ? key : contentOf(raw))));
-    const lines: RawLine[] = [];
-    const names: UsualNames[] = [];
+    const batch = { lines: [] as RawLine[], names: [] as UsualNames[], suppressed: 0, unreadable: 0 };
     rows.forEach((row, nth) => {
-      if (!this.#add(row, keys, nth)) return;
-      lines.push(row.raw);
-      names.push(row.names);
+      if (!this.#add(row, keys, nth, batch)) return;
+      batch.lines.push(row.raw);
+      batch.names.push(row.names);
     });
-    return { lines, names, suppressed: this.#newSuppressed, unreadable: this.#newUnreadable };
+    return batch;
   }
 
   /** Ends an attempt that came to its end. @throws BodyError if a row lacked its key and the stream cannot do without */
   end(): void {
-    if (this.#withoutKey > 0) {
-      const rows = plural(this.#withoutKey, "row");
+    if (this.latest.withoutKey > 0) {
+      const rows = plural(this.latest.withoutKey, "row");
       throw new BodyError(
         `Cannot read ${describe(this.window)}: ${rows} came without a key. The others were read`,
       );
@@ -166,10 +171,10 @@ export class Pass {
         discovered_to: window.kind === "closed" ? window.to : null,
         counted: count.known ? this.counted : null,
         ...{ verdict, shown, suppressed: this.#suppressed, passes },
-        seconds: Math.max(0, this.#rules.service.now() - this.#began) / 1_000,
+        seconds: Math.max(0, this.rules.service.now() - this.#began) / 1_000,
       },
       ...(this.#group === this.#shown.seen.group && { newest: this.#newestOf(days) }),
-      ...(hasUndated(window) && { undated: count.known ? count.undated : this.undated }),
+      ...(hasUndated(window) && { undated: count.known ? count.undated : this.latest.undated }),
       ...(verdict === "missing" && { cause: this.cause }),
     };
   }
@@ -187,11 +192,11 @@ export class Pass {
   }
 
   /** Whether the row's line is to be emitted. */
-  #add(row: Row, keys: KeyDigests, nth: number): boolean {
-    const { onMissingKey, until, latest } = this.#rules;
+  #add(row: Row, keys: KeyDigests, nth: number, batch: { suppressed: number; unreadable: number }): boolean {
+    const { onMissingKey, until, latest } = this.rules;
     const { cursor, isSuppressed = false } = row;
     if (row.key === "" && onMissingKey === "reject") {
-      this.#withoutKey += 1;
+      this.latest.withoutKey += 1;
       return false;
     }
     const at = cursor === null ? Number.NaN : instant(cursor);
@@ -200,13 +205,13 @@ export class Pass {
     const known = this.#shown.seen.add(keys, nth, this.#identityOf(row, at), flags);
     const isNew = (known & IS_NEW) !== 0;
     this.#tally(flags, known, at);
-    if (isNew) this.fresh += 1;
+    if (isNew) this.latest.fresh += 1;
     if (isSuppressed) {
-      if (isNew && !(at > until)) this.#newSuppressed += 1;
+      if (isNew && !(at > until)) batch.suppressed += 1;
       if (!(inGroup(known) & SEEN)) this.#suppressed += 1;
       return false;
     }
-    if (flags & DATED && flags & UNDATED && isNew) this.#newUnreadable += 1;
+    if (flags & DATED && flags & UNDATED && isNew) batch.unreadable += 1;
     if (at > until || (row.key === "" && (onMissingKey === "drop" || row.raw === "{}"))) return false;
     if (at <= latest && at >= OLDEST) this.#shown.addCursor(cursor ?? "", at);
     return isNew;
@@ -214,7 +219,7 @@ export class Pass {
 
   /** The moment, or the content, distinguishes the rows of one key. Two companies may share a key, so their content is their key. */
   #identityOf({ cursor, raw }: Row, at: number): string | number {
-    if (this.#rules.onMissingKey !== "reject") return 0;
+    if (this.rules.onMissingKey !== "reject") return 0;
     return Number.isNaN(at) ? contentOf(raw) : identityOf(cursor ?? "", at);
   }
 
@@ -224,7 +229,8 @@ export class Pass {
    */
   #hasMoved(at: number): boolean {
     if (Number.isNaN(at) || (at >= this.#from && at < this.#end)) return false;
-    if (at < this.#from || at < this.#movedFrom) throw outside(this.window);
+    if (at < this.#from || at < Math.min(this.count.asked, startOf(this.rules.yesterday)))
+      throw outside(this.window);
     return true;
   }
 
@@ -238,10 +244,10 @@ export class Pass {
 
   #tally(flags: number, known: number, at: number): void {
     const news = flags & ~inPass(known);
-    if (news & SEEN) this.distinct += 1;
-    if (news & BEFORE_COUNT) this.beforeCount += 1;
-    if (news & DATED) this.dated += 1;
-    if (news & UNDATED) this.undated += 1;
+    if (news & SEEN) this.latest.distinct += 1;
+    if (news & BEFORE_COUNT) this.latest.beforeCount += 1;
+    if (news & DATED) this.latest.dated += 1;
+    if (news & UNDATED) this.latest.undated += 1;
     if (flags & UNDATED) this.#shown.hasUnplaced = true;
     if (inGroup(known) & SEEN) return;
     this.shown += 1;

@@ -5,7 +5,7 @@ import type { RunRules } from "./outcome.ts";
 import type { Counted } from "./plan.ts";
 import { type ReadPlan, readsAll, whatToRead } from "./range.ts";
 import type { RowStream } from "./read-stream.ts";
-import { type Count, NOT_COUNTED } from "./service.ts";
+import { type Count, NOT_COUNTED, warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow, type DatedWindow } from "./window.ts";
 import { WindowSize } from "./window-size.ts";
@@ -68,7 +68,7 @@ function currentState({ stream, state, settings, service }: RowStream, { asked, 
   const now = new Date(asked).toISOString();
   if (discoveredAt === null || instant(discoveredAt) <= answered) return { ...state, days, asked: now };
   const text = `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock: it is read from yesterday on`;
-  service.notify({ kind: "log", level: "warn", text });
+  warn(service, text);
   return { ...state, days, asked: now, discoveredAt: now };
 }
 

@@ -1,6 +1,6 @@
 import { BodyError } from "../base/errors.ts";
 import type { Pass } from "./pass.ts";
-import type { Batch, Page, Service } from "./service.ts";
+import type { Batch, Page } from "./service.ts";
 
 /** A walk goes on past this number of broken pages, to deliver the rows of the others that are counted. */
 const MAX_BROKEN_PAGES = 3;
@@ -10,7 +10,8 @@ const MAX_BROKEN_PAGES = 3;
  * shown. The pass must accept a page before the next one is asked for.
  * @throws BodyError at the end if a page was broken
  */
-export async function* readPages(pass: Pass, service: Service): AsyncGenerator<Batch> {
+export async function* readPages(pass: Pass): AsyncGenerator<Batch> {
+  const { service } = pass.rules;
   const broken: BodyError[] = [];
   let size = service.pageSize;
   for (let number = 1; broken.length <= MAX_BROKEN_PAGES; number++) {
@@ -23,12 +24,13 @@ export async function* readPages(pass: Pass, service: Service): AsyncGenerator<B
       if (pass.count.known && number * size >= pass.counted) break;
       continue;
     }
-    const { distinct, count } = pass;
+    const { count, latest } = pass;
+    const { distinct } = latest;
     size = page.size;
     pass.total = Math.max(pass.total, page.total ?? 0);
     yield page.rows;
-    const isShown = count.known && pass.distinct >= count.rows;
-    if (pass.distinct === distinct || (isShown && page.rows.length < size)) break;
+    const isShown = count.known && latest.distinct >= count.rows;
+    if (latest.distinct === distinct || (isShown && page.rows.length < size)) break;
   }
   if (broken[0] !== undefined) throw broken[0];
 }

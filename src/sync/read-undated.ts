@@ -1,25 +1,25 @@
 import { DataError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { BEGINNING, instant, OLDEST } from "../base/time.ts";
-import type { RunRules } from "./outcome.ts";
 import type { Pass } from "./pass.ts";
-import { type Batch, bounded, type Page, type Service } from "./service.ts";
+import { type Batch, bounded, type Page } from "./service.ts";
 import type { Window } from "./window.ts";
 
 const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 
 /** Reads the rows without a date, which no date filter matches, from the export of everything. */
-export async function* exportUndated({ count, window }: Pass, service: Service): AsyncGenerator<Batch> {
-  for await (const batch of bounded(service.stream(EVERYTHING, true), window, count)) yield undatedOf(batch);
+export async function* exportUndated({ count, window, rules }: Pass): AsyncGenerator<Batch> {
+  for await (const batch of bounded(rules.service.stream(EVERYTHING, true), window, count))
+    yield undatedOf(batch);
 }
 
 /** Reads them page by page from each end of the list, where its order puts them, until a page has none or enough are found. */
-export async function* readEnds(pass: Pass, service: Service): AsyncGenerator<Batch> {
+export async function* readEnds(pass: Pass): AsyncGenerator<Batch> {
   const page = async (number: number): Promise<Page> => {
-    const found = await service.page(EVERYTHING, number);
+    const found = await pass.rules.service.page(EVERYTHING, number);
     return { ...found, rows: undatedOf(found.rows) };
   };
-  const goesOn = ({ rows }: Page): boolean => rows.length > 0 && pass.undated < pass.count.undated;
+  const goesOn = ({ rows }: Page): boolean => rows.length > 0 && pass.latest.undated < pass.count.undated;
   let next = await page(1);
   yield next.rows;
   const last = Math.ceil((next.total ?? 0) / next.size);
@@ -29,7 +29,7 @@ export async function* readEnds(pass: Pass, service: Service): AsyncGenerator<Ba
     next = await page(reached);
     yield next.rows;
   }
-  for (let number = last; number > reached && pass.undated < pass.count.undated; number--) {
+  for (let number = last; number > reached && pass.latest.undated < pass.count.undated; number--) {
     next = await page(number);
     yield next.rows;
     if (!goesOn(next)) return;
@@ -43,7 +43,8 @@ const undatedOf = (rows: Batch): Batch => rows.filter(({ cursor }) => !(instant(
  * Counts again if the list of everything goes on past its total, and fails if the service counts no more then. Totals that are
  * capped hide the people without a date, who are only the difference of two of them.
  */
-export async function isCountedToTheEnd(pass: Pass, { service, verifyCounts }: RunRules): Promise<boolean> {
+export async function isCountedToTheEnd(pass: Pass): Promise<boolean> {
+  const { service, verifyCounts } = pass.rules;
   const { rows, undated, known } = pass.count;
   if (!verifyCounts || !known) return true;
   const past = await service.rowAt(EVERYTHING, rows + undated + 1);

@@ -1,23 +1,23 @@
 import { BodyError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import type { LineBatch } from "./event.ts";
-import { type Attempt, attemptsAt, isShown, isWalkable, judge } from "./ladder.ts";
+import { type Attempt, attemptsAt, isShown, judge, type Verdict, whatFollows } from "./ladder.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import { Pass } from "./pass.ts";
 import type { Planned } from "./plan.ts";
 import { readPages } from "./read-pages.ts";
 import { exportUndated, isCountedToTheEnd, readEnds } from "./read-undated.ts";
 import { MOST_SEEN_ROWS } from "./seen-rows.ts";
-import { type Batch, bounded, type Count } from "./service.ts";
-import { describe, halves, splitAtYesterday } from "./window.ts";
+import { type Batch, bounded, type Count, warn } from "./service.ts";
+import { describe, partsOf, type Window } from "./window.ts";
 
 /** A count older than this (ms) is taken again before it is used. */
 const COUNT_LIFETIME = 60_000;
 
 /**
- * Reads one window until it is proven, drained or given up, and emits no row twice. Yields an outcome for each part as soon
- * as the part has ended, oldest first.
- * @param whole the pass over the window that this one is a part of
+ * Reads one window until it is proven, to be read again, or out of attempts, and emits no row twice. Yields an outcome for
+ * each part as soon as the part has ended, oldest first.
+ * @param whole the pass over the window that was halved into this one
  * @throws BodyError for a window from yesterday on that no attempt proved
  */
 export async function* readWindow(
@@ -25,23 +25,20 @@ export async function* readWindow(
   rules: RunRules,
   whole?: Pass,
 ): AsyncGenerator<LineBatch | Outcome> {
-  const { window, isRetry } = planned;
-  const pass = new Pass(window, await countOf(planned, rules), rules, whole);
-  if (window.kind === "undated" && !(await isCountedToTheEnd(pass, rules)))
-    return yield pass.outcome("missing");
+  const { window } = planned;
+  const pass = new Pass(planned, await freshCount(window, planned.count, rules), rules, whole);
+  if (window.kind === "undated" && !(await isCountedToTheEnd(pass))) return yield pass.outcome("missing");
   if (isShown(pass)) return yield pass.outcome("proven");
-  const attempts = attemptsAt(pass, rules);
-  for (let attempt = attempts.shift(); attempt !== undefined; attempt = attempts.shift()) {
-    if (attempt === "halve") return yield* readParts(pass, isRetry, rules);
-    yield* make(attempt, pass, rules);
-    const verdict = await verdictOn(attempt, pass, attempts, rules);
-    const isDrained = verdict === "again" && isRetry;
-    // A service that twice shows too few and counts what it shows must show the same by its pages.
-    if (isDrained && attempt === "export" && isWalkable(pass, rules)) attempts.unshift("pages");
-    else if (isDrained)
-      return yield pass.outcome(attempt === "export" || pass.fresh === 0 ? "proven" : "again");
-    else if (verdict !== "failed") return yield pass.outcome(verdict);
-    else if (attempt === "export" && attempts[0] === "pages") warnOfPages(pass, rules);
+  let [attempt, ...left] = attemptsAt(pass);
+  while (attempt !== undefined) {
+    if (attempt === "halve") return yield* readParts(pass);
+    yield* make(attempt, pass);
+    const verdict = await verdictOn(attempt, pass, left);
+    const next = whatFollows(attempt, verdict, left, pass);
+    if (typeof next === "string") return yield pass.outcome(next);
+    if (attempt === "export" && next[0] === "pages" && !pass.isClean)
+      warn(rules.service, `${pass.cause.message}. It is read page by page`);
+    [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
   const { cause } = pass;
@@ -49,49 +46,50 @@ export async function* readWindow(
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */
-async function* make(attempt: Attempt, pass: Pass, rules: RunRules): AsyncGenerator<LineBatch | Outcome> {
+async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | Outcome> {
+  const { window, rules } = pass;
   const { service, windowSize } = rules;
-  const { window } = pass;
   if (pass.passes > 0) await service.backOff(pass.passes);
-  // A list that lags shows a little later what was counted before, and never what is counted then.
+  // Rows come into an open window all the time, and a list may show them late. Each later count has more rows that the list
+  // does not show yet, so every attempt is compared with the first count.
   const count = window.kind === "open" ? pass.count : (pass.after ?? pass.count);
-  pass.begin(await countOf({ window, count }, rules));
+  pass.begin(await freshCount(window, count, rules));
   try {
     const asked = service.monotonic();
-    for await (const batch of batchesOf(attempt, pass, rules)) yield pass.accept(batch);
+    for await (const batch of batchesOf(attempt, pass)) yield pass.accept(batch);
     if (attempt === "export" && window.kind === "closed")
-      windowSize.measure(pass.distinct, service.monotonic() - asked);
+      windowSize.measure(pass.latest.distinct, service.monotonic() - asked);
     pass.end();
   } catch (error) {
     if (!(error instanceof BodyError)) throw error;
     pass.fail(error);
   }
-  if (pass.isFull) warnOfRepeats(pass, rules);
+  if (pass.isFull)
+    warn(
+      service,
+      `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
+        "passed on twice. Lower max_window_rows, or upsert on the key",
+    );
 }
 
-function batchesOf(attempt: Attempt, pass: Pass, { service }: RunRules): AsyncIterable<Batch> {
-  const { window, count } = pass;
-  if (attempt === "ends") return readEnds(pass, service);
-  if (attempt === "pages") return bounded(readPages(pass, service), window, count);
-  return window.kind === "undated"
-    ? exportUndated(pass, service)
-    : bounded(service.stream(window, true), window, count);
+function batchesOf(attempt: Attempt, pass: Pass): AsyncIterable<Batch> {
+  const { window, count, rules } = pass;
+  if (attempt === "ends") return readEnds(pass);
+  if (attempt === "pages") return bounded(readPages(pass), window, count);
+  if (window.kind === "undated") return exportUndated(pass);
+  return bounded(rules.service.stream(window, true), window, count);
 }
 
-/** Judges an attempt, and counts again where that may decide. @param attempts those that are left */
-async function verdictOn(
-  attempt: Attempt,
-  pass: Pass,
-  attempts: readonly Attempt[],
-  { service, verifyCounts, windowSize, yesterday }: RunRules,
-): Promise<ReturnType<typeof judge>> {
-  const judged = (): ReturnType<typeof judge> => {
-    if (verifyCounts || attempt === "ends") return judge(pass, yesterday);
+/** Judges an attempt, and counts again where that may decide. @param left the attempts after this one */
+async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[]): Promise<Verdict> {
+  const { service, verifyCounts, windowSize } = pass.rules;
+  const judged = (): Verdict => {
+    if (verifyCounts || attempt === "ends") return judge(pass);
     return pass.isClean ? "proven" : "failed";
   };
   let verdict = judged();
   const isCounted = pass.count.known && (verifyCounts || pass.window.kind === "undated");
-  const isSplit = pass.window.kind === "open" && attempts.includes("halve");
+  const isSplit = pass.window.kind === "open" && left.includes("halve");
   if (verdict === "failed" && isCounted && !isSplit) {
     pass.after = await service.count(pass.window);
     verdict = judged();
@@ -103,13 +101,9 @@ async function verdictOn(
 }
 
 /** Reads the parts of a window in its place. They emit nothing that the window has emitted. */
-async function* readParts(
-  pass: Pass,
-  isRetry: boolean,
-  rules: RunRules,
-): AsyncGenerator<LineBatch | Outcome> {
-  const { window, count, after = count } = pass;
-  const parts = (window.kind === "closed" ? halves(window) : splitAtYesterday(window, rules.yesterday)) ?? [];
+async function* readParts(pass: Pass): AsyncGenerator<LineBatch | Outcome> {
+  const { window, isRetry, count, after = count, rules } = pass;
+  const parts = "from" in window ? partsOf(window, rules.yesterday) : [];
   const counts: Count[] = [];
   if (window.kind === "closed" && count.known)
     for (const part of parts) counts.push(await rules.service.count(part));
@@ -121,23 +115,8 @@ async function* readParts(
 }
 
 /** The given count if it is young, else a new one. */
-async function countOf(
-  { window, count }: Pick<Planned, "window" | "count">,
-  { service }: RunRules,
-): Promise<Count> {
+async function freshCount(window: Window, count: Count | undefined, { service }: RunRules): Promise<Count> {
   const isFresh =
     count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME);
   return isFresh ? count : await service.count(window);
-}
-
-function warnOfRepeats({ window }: Pass, { service }: RunRules): void {
-  const text =
-    `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
-    "passed on twice. Lower max_window_rows, or upsert on the key";
-  service.notify({ kind: "log", level: "warn", text });
-}
-
-function warnOfPages({ isClean, cause }: Pass, { service }: RunRules): void {
-  if (isClean) return;
-  service.notify({ kind: "log", level: "warn", text: `${cause.message}. It is read page by page` });
 }

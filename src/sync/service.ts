@@ -48,13 +48,14 @@ export type Service = {
   /** The page size that is asked for. */
   readonly pageSize: number;
   /**
-   * Asks the service how many rows a window contains now. Retries what time can heal, unless `once`.
+   * Asks the service how many rows a window contains now.
+   * @param once true: a failure that time can heal is thrown at once; false: the request is repeated until it succeeds or is given up
    * @throws TransientError, ConfigError or DataError
    */
   count(window: Window, once?: boolean): Promise<Count>;
   /**
    * The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content.
-   * @param once whether the caller asks again for an export that could not be begun, since fewer rows may succeed sooner
+   * @param once as for `count`, until the body begins
    */
   stream(window: Window, once?: boolean): AsyncIterable<Batch>;
   /** The row at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
@@ -71,6 +72,9 @@ export type Service = {
   monotonic(): number;
   notify(notice: Notice): void;
 };
+
+export const warn = (service: Service, text: string): void =>
+  service.notify({ kind: "log", level: "warn", text });
 
 /** An export with more rows than this, and more than twice the count, may have no end. */
 const ENDLESS_ROWS = 10_000;

@@ -25,23 +25,20 @@ export const closedWindow = (from: Day, to: Day): ClosedWindow => ({ kind: "clos
 export const hasUndated = (window: Window): boolean =>
   window.kind === "undated" || (window.kind === "open" && window.undated);
 
-/** Halves closed days, the older half first; undefined for a single day. */
-export function halves({ from, to, ...filters }: ClosedWindow): readonly ClosedWindow[] | undefined {
-  if (from >= to) return undefined;
-  const day = dayOf((startOf(from) + startOf(to)) / 2);
-  return [
-    { ...filters, from, to: day },
-    { ...filters, from: addDays(day, 1), to },
-  ];
-}
-
 /**
- * Splits an open window into its closed days and the rest; undefined if all its days are from yesterday on. A window that
- * includes the people without a date leaves them to a window of their own, read before the open one.
+ * Halves closed days, the older half first, or divides an open window into its closed days and the rest. Both must have more
+ * than one day. An open window leaves the people without a date to a window of their own, read before its last one.
  */
-export function splitAtYesterday(window: Window, yesterday: Day): readonly Window[] | undefined {
-  if (window.kind !== "open" || window.from >= yesterday) return undefined;
-  const closed = closedWindow(window.from, addDays(yesterday, -1));
+export function partsOf(window: DatedWindow, yesterday: Day): readonly Window[] {
+  const { from } = window;
+  if (window.kind === "closed") {
+    const to = dayOf((startOf(from) + startOf(window.to)) / 2);
+    return [
+      { ...window, to },
+      { ...window, from: addDays(to, 1) },
+    ];
+  }
+  const closed = closedWindow(from, addDays(yesterday, -1));
   const open: Window = { kind: "open", from: yesterday, undated: false };
   return window.undated ? [closed, { kind: "undated" }, open] : [closed, open];
 }
