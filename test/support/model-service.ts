@@ -19,7 +19,8 @@ export type Cut = { readonly rows: number; readonly loud: boolean };
 const USUAL = {
   filter: (_person: Person): boolean => true,
   batch: 7,
-  pageSize: 10,
+  /** The rows of a page. */
+  serverPageSize: 10,
   /** What a reading of a window suffers; `nth` counts the exports so far, from 0. */
   cut: (_window: Window, _nth: number): Cut | undefined => undefined,
   /** What the service says where `rows` is true. */
@@ -72,7 +73,7 @@ export class ModelService {
 
   api(verify = true): Service {
     return {
-      pageSize: this.#options.pageSize,
+      pageSize: this.#options.serverPageSize,
       count: (window, once = false) => this.#count(window, verify, once),
       stream: (window) => this.#stream(window),
       rowAt: async (window, place) => {
@@ -179,7 +180,7 @@ export class ModelService {
   async #page(window: Window, number: number): Promise<Page> {
     await this.#ask("page", window);
     if (this.#options.breaks(window, number, this.#pages++)) throw new BodyError("The page is no JSON");
-    const { pageSize: size, row } = this.#options;
+    const { serverPageSize: size, row } = this.#options;
     const rows = this.#listed(window).slice((number - 1) * size, number * size);
     return { rows: rows.map(row), size, total: this.#total(window) };
   }

@@ -1,14 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { addDays, type Day, dayOf } from "../../../src/base/time.ts";
+import { describe as inWords } from "../../../src/sync/window.ts";
 import { dice } from "../../support/dice.ts";
 import {
   type ModelOptions,
   type ModelService,
   type Person,
+  peopleOn,
   undatedPeople,
 } from "../../support/model-service.ts";
-import { DAY_MS, daysIn, expectAll, NOW, serviceOf, sync } from "../../support/people-sync.ts";
+import { DAY_MS, day, daysIn, expectAll, NOW, serviceOf, sync } from "../../support/people-sync.ts";
 import { runs } from "../../support/runs.ts";
 import { byId, repeated } from "../../support/sync-run.ts";
 
@@ -30,7 +32,7 @@ function omission(people: readonly Person[], days: readonly Day[]) {
   return { hidden, options: { omits, list: (rows: Person[]) => rows.filter((one) => !omits(one)) } };
 }
 
-const LARGE: Partial<ModelOptions> = { pageSize: 1_000, batch: 1_000 };
+const LARGE: Partial<ModelOptions> = { serverPageSize: 1_000, batch: 1_000 };
 const SETTINGS = { maxWindowRows: 250_000, numWorkers: 1 };
 
 describe("an account whose exports break", () => {
@@ -69,6 +71,21 @@ describe("an account whose exports break", () => {
     },
   );
 });
+
+it.each([
+  [200, true],
+  [201, false],
+])(
+  "a range of days with %i rows whose exports break is read by at most 20 pages: %s",
+  async (many, isWalked) => {
+    const days = ["2026-03-10", "2026-03-11"];
+    const people = peopleOn(days, 101).slice(0, many);
+    const service = serviceOf(people, { cut: () => ({ rows: 0, loud: true }), serverPageSize: 10 });
+    expectAll(service, await sync(service, { startDate: day("2026-03-10"), endDate: day("2026-03-11") }));
+    const windows = service.asked.flatMap(({ what, window }) => (what === "page" ? [inWords(window)] : []));
+    expect(windows.includes("2026-03-10 to 2026-03-11")).toBe(isWalked);
+  },
+);
 
 it("keeps what was proven of a window that is halved, whenever the run is interrupted", async () => {
   const people = peopleIn(dice(7), 120, 90);
