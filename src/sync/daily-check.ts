@@ -13,7 +13,7 @@ const MAX_NEW_SOURCES = 10;
 /** The share of the rows, and the least number, that may differ before another key counts as another organization's. */
 const SLACK = 0.01;
 const LEAST_SLACK = 3;
-/** A state with fewer rows is read again under another key: from the first number if one span differs, from the second always. */
+/** Under another key, at most `SMALL` rows are read again if one span differs, `TINY` always. They are no numbers of pages. */
 const SMALL = 20_000;
 const TINY = 100;
 

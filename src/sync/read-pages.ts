@@ -11,20 +11,19 @@ const MAX_BROKEN_PAGES = 3;
  * @throws BodyError at the end if a page was broken
  */
 export async function* readPages(pass: Pass): AsyncGenerator<Batch> {
-  const { service } = pass.rules;
+  const { count, latest, rules } = pass;
   const broken: BodyError[] = [];
-  let size = service.pageSize;
+  let size = rules.service.pageSize;
   for (let number = 1; broken.length <= MAX_BROKEN_PAGES; number++) {
     let page: Page;
     try {
-      page = await service.page(pass.window, number);
+      page = await rules.service.page(pass.window, number);
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
       broken.push(error);
-      if (pass.count.known && number * size >= pass.counted) break;
+      if (count.known && number * size >= pass.counted) break;
       continue;
     }
-    const { count, latest } = pass;
     const { distinct } = latest;
     size = page.size;
     pass.total = Math.max(pass.total, page.total ?? 0);

@@ -41,8 +41,9 @@ export async function* readWindow(
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
-  const { cause } = pass;
-  throw new BodyError(`${cause.message}. The state stays before it. Run again later`, { cause });
+  throw new BodyError(`${pass.cause.message}. The state stays before it. Run again later`, {
+    cause: pass.cause,
+  });
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */
@@ -64,12 +65,10 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
     if (!(error instanceof BodyError)) throw error;
     pass.fail(error);
   }
-  if (pass.isFull)
-    warn(
-      service,
-      `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
-        "passed on twice. Lower max_window_rows, or upsert on the key",
-    );
+  const repeats =
+    `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
+    "passed on twice. Lower max_window_rows, or upsert on the key";
+  if (pass.isFull) warn(service, repeats);
 }
 
 function batchesOf(attempt: Attempt, pass: Pass): AsyncIterable<Batch> {
@@ -83,16 +82,12 @@ function batchesOf(attempt: Attempt, pass: Pass): AsyncIterable<Batch> {
 /** Judges an attempt, and counts again where that may decide. @param left the attempts after this one */
 async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[]): Promise<Verdict> {
   const { service, verifyCounts, windowSize } = pass.rules;
-  const judged = (): Verdict => {
-    if (verifyCounts || attempt === "ends") return judge(pass);
-    return pass.isClean ? "proven" : "failed";
-  };
-  let verdict = judged();
+  let verdict = judge(attempt, pass);
   const isCounted = pass.count.known && (verifyCounts || pass.window.kind === "undated");
   const isSplit = pass.window.kind === "open" && left.includes("halve");
   if (verdict === "failed" && isCounted && !isSplit) {
     pass.after = await service.count(pass.window);
-    verdict = judged();
+    verdict = judge(attempt, pass);
     if (verdict === "proven") pass.count = pass.after;
   }
   if (attempt === "export") windowSize.exportsFail = verdict === "failed";
