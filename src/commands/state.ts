@@ -5,14 +5,15 @@ import { JOB_STREAMS, STREAMS } from "../catalog/streams.ts";
 import { keyDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
+import { configSpec, innerProperty } from "../config/spec.ts";
 import { describeJobState } from "../jobs/report.ts";
 import { readText } from "../output/files/read-file.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
-import { covered, type DayRange, isProven, missingDaysOf, uncovered } from "../sync/coverage.ts";
-import { type ReadSettings, whatToRead } from "../sync/range.ts";
+import { covered, type DayRange, isProven, missingDaysOf, uncovered, withStatus } from "../sync/coverage.ts";
+import { type DaySettings, whatToRead } from "../sync/range.ts";
 import { filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type StateOptions = {
@@ -72,10 +73,11 @@ function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
 const isDated = (state: unknown): boolean =>
   isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
 
-const DEFAULTS: ReadSettings = {
-  ...{ startDate: null, endDate: null, lookbackWindowDays: 1, ignoreMissingDays: [] },
-  ...{ maxWindowRows: 0, numWorkers: 1, verifyCounts: true },
-};
+/** The settings of a config that names no days. */
+function defaults(): DaySettings {
+  const lookbackWindowDays = Number(innerProperty(configSpec(), "lookback_window_days")?.default);
+  return { startDate: null, endDate: null, lookbackWindowDays, ignoreMissingDays: [] };
+}
 
 function describeStream(
   stream: string,
@@ -100,6 +102,7 @@ function describeRows(state: RowState): readonly string[] {
     discoveredAt === null ? "no row is read yet" : `read up to ${discoveredAt}`,
     `proven days: ${inWords(covered(days.filter(isProven))) || "none"}`,
     `missing days: ${missingDaysOf(days).join(", ") || "none"}`,
+    `days to read again: ${inWords(withStatus(days, "again")) || "none"}`,
     `rows without a date: ${undated === null ? "not read yet" : undated.rows}`,
     ...(filters ? [`filters: ${filterText(filters) || "none"}`] : []),
     ...(full_refresh === null ? [] : [`full refresh: ${full_refresh.done ? "complete" : "not complete"}`]),
@@ -109,9 +112,10 @@ function describeRows(state: RowState): readonly string[] {
 /** Says what a run reads, as `read` decides it. @param config undefined: the defaults are assumed */
 function describeNext(state: RowState, config: Config | undefined, today: Day): readonly string[] {
   const key = config && keyDigest(config.apiKey);
-  const plan = whatToRead(state, config ?? DEFAULTS, today, key);
+  const settings = config ?? defaults();
+  const plan = whatToRead(state, settings, today, key);
   const { missing, again, holes, undated, window } = plan;
-  const assumed = ", with the defaults (lookback_window_days 1, no dates)";
+  const assumed = `, with the defaults (lookback_window_days ${settings.lookbackWindowDays}, no dates)`;
   const check = plan.daily ? "count the proven days once" : "";
   const parts = [
     plan.isNewKey ? "compare all days with the numbers of the new API key" : check,
@@ -119,7 +123,8 @@ function describeNext(state: RowState, config: Config | undefined, today: Day): 
     again.length > 0 && `days that changed while they were read: ${inWords(again)}`,
     holes.length > 0 && `days that were never read: ${inWords(holes)}`,
     undated && "rows without a date",
-    window && `${nameOf(window.from)} to ${window.until}`,
+    window &&
+      (window.until === "now" ? `${nameOf(window.from)} up to now` : inWords([[window.from, window.until]])),
   ].flatMap((part) => part || []);
   return [
     `a run on ${today} reads${config === undefined ? assumed : ""}:`,

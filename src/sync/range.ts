@@ -12,17 +12,21 @@ import {
 } from "./coverage.ts";
 import type { RowState } from "./state.ts";
 
-/** The settings that decide what is read. Names are those of the config. */
-export type ReadSettings = {
+/** The settings that decide which days are read. Names are those of the config. */
+export type DaySettings = {
   readonly startDate: Day | null;
   readonly endDate: Day | null;
   readonly lookbackWindowDays: number;
-  readonly maxWindowRows: number;
-  readonly numWorkers: number;
-  readonly verifyCounts: boolean;
   readonly ignoreMissingDays: readonly Day[];
   /** Whether people without a date are read; undefined: if neither a start nor an end is set. */
   readonly readsUndated?: boolean | undefined;
+};
+
+/** Those, and the settings of how windows are read. */
+export type ReadSettings = DaySettings & {
+  readonly maxWindowRows: number;
+  readonly numWorkers: number;
+  readonly verifyCounts: boolean;
 };
 
 /** Days from yesterday on are open: rows still arrive there, and no filter ends before now. */
@@ -54,7 +58,7 @@ const LAST_DAY: Day = dayOf(LAST);
  * Decides what a run reads next. Pure: the same state, settings and day always give the same plan.
  * @param key digest of the API key's id; undefined: unknown, and taken as the state's
  */
-export function whatToRead(saved: RowState, settings: ReadSettings, today: Day, key?: string): ReadPlan {
+export function whatToRead(saved: RowState, settings: DaySettings, today: Day, key?: string): ReadPlan {
   const { startDate, endDate, lookbackWindowDays, ignoreMissingDays: ignored } = settings;
   const start = later(startDate ?? BEGINNING, BEGINNING);
   const end = endDate ?? LAST_DAY;

@@ -63,7 +63,16 @@ const isUnread = (date: string): boolean => /^2020|^2021|^2022-01-01/.test(date)
 
 it.each<[file: string, shown: readonly string[], isDue: (date: string) => boolean]>([
   ["airbyte", ["proven days: the beginning to 2019-12-31, 2022-01-02 to 2026-03-18"], isUnread],
-  ["singer", ["missing days: 2022-01-01", "2020-01-01 to 2020-12-31", "2021-01-01 to 2021-12-31"], isUnread],
+  [
+    "singer",
+    [
+      "missing days: 2022-01-01",
+      "days to read again: 2020-01-01 to 2020-12-31",
+      "2020-01-01 to 2020-12-31",
+      "2021-01-01 to 2021-12-31",
+    ],
+    isUnread,
+  ],
   ["refresh-unfinished", ["full refresh: not complete"], (date) => date >= "2019-12-29"],
   ["refresh-done", ["full refresh: complete"], () => false],
 ])("a state of version 4 is read for ever: %s", async (name, shown, isDue) => {

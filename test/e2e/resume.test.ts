@@ -241,7 +241,7 @@ describe("state show", () => {
       "full refresh: not complete",
       "reads, with the defaults (lookback_window_days 1, no dates):\n",
       "    count the proven days once\n    missing days: 2026-01-03\n",
-      "    rows without a date\n    2026-01-04 to now\n",
+      "    rows without a date\n    2026-01-04 up to now\n",
       "items: 1 open, 1 finished\n",
       "this program has no such stream",
     ])
