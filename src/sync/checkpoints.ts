@@ -120,7 +120,7 @@ export class Checkpoints {
         ? [named, 'If the service can never serve a day, name it in "ignore_missing_days"']
         : [describe({ kind: "undated" }), 'If it stays so, "verify_counts": false reads without proof'];
     return new BodyError(
-      `Cannot prove ${what} of "${this.#stream}" complete. Everything else was read. The next run reads this first. ${remedy}`,
+      `Cannot prove ${what} of "${this.#stream}" complete. Everything else was read. The next run reads this before anything new. ${remedy}`,
       { cause: this.#cause },
     );
   }

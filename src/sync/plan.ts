@@ -25,7 +25,7 @@ type Kind = Pick<Planned, "isRetry" | "isReread">;
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: Window; readonly count: Count };
 
-/** More people without a date than these are not read every day. */
+/** More people without a date than these are not read every day. Users know the number, so it does not follow from the page size. */
 const MAX_UNDATED_DAILY = 1_000;
 
 /** A range of days is at most this many times as long as the one before. */
@@ -120,7 +120,7 @@ async function* planClosed(
 
 /**
  * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the window's first day.
- * The list of an open window keeps its length while rows move towards today.
+ * A row that moves to today leaves the last place of a closed list empty. A list of an open window keeps it, and its length.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
   const { from } = window;
