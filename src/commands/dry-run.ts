@@ -16,10 +16,7 @@ import { prepare } from "../sync/prepare.ts";
 import { describe } from "../sync/window.ts";
 import { wouldSubmit } from "./jobs.ts";
 
-/**
- * The days that the next run would read of a stream, in this order, without ranges that have no row. `rows` null: the service
- * does not count them.
- */
+/** The days that the next run would read of a stream, in order, without ranges that have no row. `rows` null: not counted. */
 type Outlook = { readonly stream: string; readonly days: readonly string[]; readonly rows: number | null };
 
 /** Each range of days is one window: to divide it by counts would take as many requests as to read it. */

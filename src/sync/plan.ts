@@ -25,7 +25,7 @@ type Kind = Pick<Planned, "isRetry" | "isReread">;
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: Window; readonly count: Count };
 
-/** More people without a date than these are not read every day. Users know the number, so it does not follow from the page size. */
+/** More people without a date are not read every day. The number is promised to users: it does not follow from the page size. */
 const MAX_UNDATED_DAILY = 1_000;
 
 /** A range of days is at most this many times as long as the one before. */

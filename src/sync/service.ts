@@ -49,13 +49,13 @@ export type Service = {
   readonly pageSize: number;
   /**
    * Asks the service how many rows a window contains now.
-   * @param once true: a failure that time can heal is thrown at once; false: the request is repeated until it succeeds or is given up
+   * @param once true: what time can heal is thrown, unless the answer says when to ask again; false: it is asked again
    * @throws TransientError, ConfigError or DataError
    */
   count(window: Window, once?: boolean): Promise<Count>;
   /**
    * The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content.
-   * @param once as for `count`, until the body begins
+   * @param once as for `count`, for an export that could not be begun: fewer rows may succeed sooner
    */
   stream(window: Window, once?: boolean): AsyncIterable<Batch>;
   /** The row at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
