@@ -1,12 +1,12 @@
 import { constants } from "node:os";
 import { setFlagsFromString } from "node:v8";
+import { systemClock } from "./base/clock.ts";
 import { UsageError } from "./base/errors.ts";
 import { readPackageFile } from "./base/package-file.ts";
 import type { Command } from "./cli.ts";
 import { systemProcesses } from "./output/files/processes.ts";
 import { wholeOutput } from "./output/files/stdout.ts";
 import type { Runtime } from "./run/runtime.ts";
-import { systemClock } from "./service/clock.ts";
 
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
 const GRACE_MS = 8_000;

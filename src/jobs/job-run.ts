@@ -1,8 +1,8 @@
+import type { Clock } from "../base/clock.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../output/files/processes.ts";
-import type { Clock } from "../service/clock.ts";
 import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
 import type { Polls } from "./due.ts";

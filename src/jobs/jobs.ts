@@ -1,7 +1,7 @@
+import { systemClock } from "../base/clock.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type JobSetting, type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
-import { systemClock } from "../service/clock.ts";
 import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
 import { type JobServices, newRun } from "./job-run.ts";

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
+import { systemClock } from "../base/clock.ts";
 import { plural, shown } from "../base/text.ts";
 import { type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import { systemClock } from "../service/clock.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Book } from "./book.ts";
 import { passedCaps, roomFor } from "./caps.ts";

@@ -1,5 +1,5 @@
+import type { Clock } from "../base/clock.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import type { Clock } from "../service/clock.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
 import type { Event, Spent, StreamState, WindowRecord } from "../sync/event.ts";

@@ -1,6 +1,6 @@
+import type { Clock } from "../base/clock.ts";
 import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../output/files/processes.ts";
-import type { Clock } from "../service/clock.ts";
 
 /** The process, as a command sees it. Each function takes the members that it needs. */
 export type Runtime = {

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
+import type { Clock } from "../base/clock.ts";
 import { ConnectorError, TransientError, UnreachableError } from "../base/errors.ts";
 import { tryParseJson } from "../base/json.ts";
 import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
 import { isGzipped, readBody } from "./body.ts";
-import type { Clock } from "./clock.ts";
 import { type Deadline, openDeadline } from "./deadline.ts";
 import {
   answerWithoutForm,

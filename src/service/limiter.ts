@@ -1,4 +1,4 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../base/clock.ts";
 
 /** The service measures a minute at its end, jitter included. */
 const SPAN_MS = 61_000;

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import type { Clock } from "../../src/service/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import {
   type AirbyteMessage,
   errorsOf,

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "../../src/service/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { type AirbyteMessage, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { runInProcess } from "./in-process.ts";
 import { type Ended, endOf, ROOT } from "./run.ts";

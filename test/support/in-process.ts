@@ -1,6 +1,6 @@
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { runProgram } from "../../src/main.ts";
 import { systemProcesses } from "../../src/output/files/processes.ts";
-import { type Clock, systemClock } from "../../src/service/clock.ts";
 import type { Ended } from "./run.ts";
 import { Kept, testProcess } from "./terminal.ts";
 

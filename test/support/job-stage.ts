@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { read } from "../../src/commands/read.ts";
-import type { Clock } from "../../src/service/clock.ts";
 import { errorsOf, expectAirbyteMessages, linesOf } from "./airbyte-messages.ts";
 import { file } from "./cli.ts";
 import { type Behaviour, CountingService } from "./counting-service.ts";

@@ -1,9 +1,9 @@
 import { onTestFinished, vi } from "vitest";
+import type { Clock } from "../../src/base/clock.ts";
 import { PEOPLE } from "../../src/catalog/streams.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { Session } from "../../src/run/session.ts";
-import type { Clock } from "../../src/service/clock.ts";
 import type { Notice } from "../../src/sync/event.ts";
 import { fastClock } from "../lab/faultlab/read-once.ts";
 

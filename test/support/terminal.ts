@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
+import { systemClock } from "../../src/base/clock.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
-import { systemClock } from "../../src/service/clock.ts";
 import { type Ended, run } from "./run.ts";
 
 /** Keeps what is written to it, and says it in an encoding. */

@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
+import type { Clock } from "../../../src/base/clock.ts";
 import { incremental } from "../../../src/catalog/airbyte.ts";
 import { ROW_STREAMS } from "../../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../../src/config/config.ts";
@@ -8,7 +9,6 @@ import { Privacy } from "../../../src/privacy/privacy.ts";
 import { RowReader } from "../../../src/run/row-reader.ts";
 import { syncStreams } from "../../../src/run/run.ts";
 import { Session } from "../../../src/run/session.ts";
-import type { Clock } from "../../../src/service/clock.ts";
 import type { Event, StreamState } from "../../../src/sync/event.ts";
 import { testProcess } from "../../support/terminal.ts";
 

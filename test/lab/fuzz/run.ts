@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
+import type { Clock } from "../../../src/base/clock.ts";
 import { RENEW_MS } from "../../../src/output/files/lock.ts";
-import type { Clock } from "../../../src/service/clock.ts";
 import { type Program, runInProcess } from "../../support/in-process.ts";
 import { fastClock } from "../faultlab/read-once.ts";
 import { judgeEnded, KEY, type Language, type Verdict } from "./verdict.ts";

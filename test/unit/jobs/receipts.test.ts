@@ -11,11 +11,11 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
 import { DAY_MS } from "../../../src/base/time.ts";
 import { Book } from "../../../src/jobs/book.ts";
 import { Receipts } from "../../../src/jobs/receipts.ts";
 import { systemProcesses } from "../../../src/output/files/processes.ts";
-import { systemClock } from "../../../src/service/clock.ts";
 import { JobService } from "../../support/job-service.ts";
 import { canMount, mountAlone } from "../../support/mounts.ts";
 import { tempDir } from "../../support/temp-dir.ts";

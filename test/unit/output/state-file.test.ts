@@ -2,11 +2,11 @@ import { existsSync, readdirSync, rmSync } from "node:fs";
 import { rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
 import { OutputError } from "../../../src/base/errors.ts";
 import type { LockRuntime } from "../../../src/output/files/lock.ts";
 import { systemProcesses } from "../../../src/output/files/processes.ts";
 import { StateFile } from "../../../src/output/state-file.ts";
-import { systemClock } from "../../../src/service/clock.ts";
 import { errorOf } from "../../support/session.ts";
 import { tempDir, textsIn } from "../../support/temp-dir.ts";
 
