@@ -81,7 +81,8 @@ const versionOf = ({ id, discoveredAt }: Delivered): string => `${id} ${discover
 function covers(saved: StreamState, { discoveredAt }: Delivered, bringsUndated: boolean): boolean {
   const state = saved as unknown as State;
   if (state.days === undefined) return true;
-  if (discoveredAt === null) return bringsUndated && state.undated !== null;
+  // Without a cursor the next run reads people without a date, whatever their number.
+  if (discoveredAt === null) return bringsUndated && state.undated !== null && saved["discoveredAt"] !== null;
   const span = spanAt(state, discoveredAt);
   return span?.status === "proven";
 }
