@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
+import { printable } from "../base/json.ts";
 import { plural, shown } from "../base/text.ts";
 import { type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
@@ -234,7 +235,7 @@ export async function describeJobs(config: Config, environment: Environment): Pr
   if (place === null) return [caps, "There are no receipts: only the state knows what was bought"];
   const { purchases } = await look(config, environment, new Map());
   const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
-  return [caps, `The receipts "${resolve(place)}" ${known}`];
+  return [caps, `The receipts "${printable(resolve(place))}" ${known}`];
 }
 
 function capsOf({ caps: { submissions, credits }, noun }: JobType): string {
