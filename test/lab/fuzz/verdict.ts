@@ -39,8 +39,8 @@ function refuse(where: string, what: string, pattern: RegExp, text: string): voi
 
 /** Throws if a text that is no record says what only a record may say, or what nobody should read. */
 export function refusePrivate(where: string, text: string): void {
-  // A state names the sources that the key can read.
-  const said = text.replace(/\\?"sources\\?":\[[^\]]*\]/g, "");
+  // A state names the sources that the key can read, before its filters.
+  const said = text.replace(/\\?"sources\\?":\[.*?\](?=,\\?"filters)/g, "");
   for (const [what, pattern] of PRIVATE) refuse(where, what, pattern, said);
 }
 
