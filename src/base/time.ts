@@ -26,7 +26,8 @@ export const daysBetween = (from: Day, to: Day): number => (startOf(to) - startO
 
 export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
 
-export const later = (a: Day, b: Day): Day => (a > b ? a : b);
+/** The later of two days; "" comes before all. */
+export const later = <One extends Day | "">(a: One, b: One): One => (a > b ? a : b);
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 const LOOSE =

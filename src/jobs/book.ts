@@ -25,10 +25,10 @@ import {
   joinItems,
   type KeyedItem,
   newSubmission,
-  openOf,
   type Submission,
   trimmed,
   UNBOUGHT,
+  withStep,
 } from "./join.ts";
 
 /** A state has the handles of at most this many answers that are not delivered. */
@@ -265,7 +265,7 @@ export class Book {
 
   /** The open jobs of an item, and how a stream gets the answer that it lacks. */
   toCollect(stream: string, key: string): readonly Submission[] {
-    return [...openOf(this.get(key)), ...[this.retrievable(stream, key) ?? []].flat()];
+    return [...withStep(this.get(key).subs, "open"), ...[this.retrievable(stream, key) ?? []].flat()];
   }
 
   /** Whether any answer of an item was delivered to a stream. */

@@ -1,5 +1,5 @@
 import { DAY_MS, dayOf, HOUR_MS, startOf } from "../base/time.ts";
-import { type Item, openOf, type Submission } from "./join.ts";
+import { type Item, type Submission, withStep } from "./join.ts";
 
 /** An item that the service refused is submitted again after this time (ms). */
 const REFUSED_FOR = 30 * DAY_MS;
@@ -23,11 +23,9 @@ export type ResubmitRules = {
 /** Why an item is bought: `refresh` comes after all else, `doubted` after what is new. */
 export type BuyReason = "new" | "doubted" | "refresh";
 
-const withStep = ({ subs }: Item, step: Submission["step"]): Submission[] =>
-  subs.filter((sub) => sub.step === step);
-
 /** Whether a failed job is an answer, because the item has failed too often. */
-export const isLastFailure = (item: Item): boolean => withStep(item, "failed").length >= FAILED_FOR.length;
+export const isLastFailure = ({ subs }: Item): boolean =>
+  withStep(subs, "failed").length >= FAILED_FOR.length;
 
 /** Whether the service refused the form of an item's last request. Other items go first. */
 function isDoubted(item: Item): boolean {
@@ -40,15 +38,15 @@ function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules):
   const never = Number.POSITIVE_INFINITY;
   const refreshIn = refreshAfterDays === null ? never : refreshAfterDays * DAY_MS;
   const isAnswered = item.day !== "";
-  const failed = withStep(item, "failed");
-  const unknown = withStep(item, "unknown").length;
-  const isOpen = withStep(item, "open").length > 0 || unknown > (retryUnknown ? UNKNOWN_TIMES : 0);
+  const failed = withStep(item.subs, "failed");
+  const unknown = withStep(item.subs, "unknown").length;
+  const isOpen = withStep(item.subs, "open").length > 0 || unknown > (retryUnknown ? UNKNOWN_TIMES : 0);
   return Math.max(
     isOpen ? never : -never,
     // The answer came at some moment of its day.
     item.day === "" ? -never : startOf(item.day) + DAY_MS + refreshIn,
     ...failed.map(({ asked, at }) => (asked ?? at) + (FAILED_FOR[failed.length - 1] ?? never)),
-    ...withStep(item, "refused").map(({ at }) => at + (isAnswered ? refreshIn : REFUSED_FOR)),
+    ...withStep(item.subs, "refused").map(({ at }) => at + (isAnswered ? refreshIn : REFUSED_FOR)),
   );
 }
 
@@ -61,7 +59,7 @@ export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyR
 
 /** When a job is asked for, or the item may be submitted again. Not finite: at once, or never. */
 export function nextAt(item: Item, rules: ResubmitRules): number {
-  const open = openOf(item);
+  const open = withStep(item.subs, "open");
   return open.length > 0 ? Math.min(...open.map(dueAt)) : retryAt(item, rules);
 }
 

@@ -1,4 +1,4 @@
-import { type Day, dayOf } from "../base/time.ts";
+import { type Day, dayOf, later } from "../base/time.ts";
 
 /**
  * How far a submission has come, the furthest last. `unknown`: it may have left, and no answer came. `open`: a job works on
@@ -97,7 +97,7 @@ function further(a: Submission, b: Submission): Submission {
 export function joinItems(a: Item, b: Item): Item {
   const all = [...a.subs, ...b.subs];
   const answers = all.filter(({ step }) => step === "answered").map(({ at }) => dayOf(at));
-  const day = [a.day, b.day, ...answers].reduce(later);
+  const day = [a.day, b.day, ...answers].reduce<Day | "">(later, "");
   const subs = new Map<string, Submission>();
   for (const sub of all) {
     const made = dayOf(sub.at);
@@ -108,11 +108,9 @@ export function joinItems(a: Item, b: Item): Item {
   }
   const delivered = { ...a.delivered };
   for (const [stream, one] of Object.entries(b.delivered))
-    delivered[stream] = later(delivered[stream] ?? "", one);
+    delivered[stream] = later<Day | "">(delivered[stream] ?? "", one);
   return { day, subs: oldestFirst([...subs.values()]), delivered, isNamed: a.isNamed || b.isNamed };
 }
-
-const later = (one: Day | "", other: Day | ""): Day | "" => (other > one ? other : one);
 
 const oldestFirst = (subs: Submission[]): Submission[] =>
   subs.sort((a, b) => compare([a.at, a.id], [b.at, b.id]));
@@ -134,8 +132,8 @@ export const isFinished = ({ step }: Submission): boolean => step === "covered" 
 export const handleOf = ({ subs }: Item): Submission | undefined =>
   subs.findLast(({ step }) => step === "answered") ?? subs.findLast(isFinished);
 
-/** The jobs that work on an item. */
-export const openOf = ({ subs }: Item): Submission[] => subs.filter(({ step }) => step === "open");
+export const withStep = (subs: readonly Submission[], step: Step): Submission[] =>
+  subs.filter((sub) => sub.step === step);
 
 /** Whether a submission may be paid for and has no answer so far. */
 export const isOut = ({ step }: Submission): boolean => step === "open" || step === "unknown";

@@ -15,7 +15,7 @@ import { type Candidate, Inputs, MAX_PLACES } from "./inputs.ts";
 import { readItemFile } from "./item-files.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
-import { isFinished, isOut, STEPS, type Step, type Submission } from "./join.ts";
+import { isFinished, isOut, STEPS, withStep } from "./join.ts";
 import { jobTypesOf, limited } from "./kinds.ts";
 import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
@@ -42,7 +42,7 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
 
 /** Open jobs, and what was spent, during a long wait. */
 export function progressReport({ stream, book, client, type }: JobRun): Notice {
-  const waiting = `waiting for ${plural(withStep(book, "open").length, "job")}`;
+  const waiting = `waiting for ${plural(withStep(book.unanswered, "open").length, "job")}`;
   const text = `${stream}: ${waiting}${spentSoFar(type, book.account(client.now()))}`;
   return { kind: "log", level: "info", text };
 }
@@ -54,8 +54,9 @@ export function* finalReport(run: JobRun): Generator<Notice> {
   const { answered, unpaid, jobs } = run.collecting;
   const now = client.now();
   const account = book.account(now);
-  const open = withStep(book, "open");
-  const unknown = withStep(book, "unknown").length;
+  const { unanswered } = book;
+  const open = withStep(unanswered, "open");
+  const unknown = withStep(unanswered, "unknown").length;
   const named = open.flatMap(({ code, due }) => (code === null && due !== null && due > now ? [due] : []));
   const [first] = named.sort((a, b) => a - b);
   const until = first === undefined ? "" : `, the first answer is due at ${new Date(first).toISOString()}`;
@@ -100,9 +101,6 @@ const spentSoFar = (type: JobType, { sync, day, month }: Account): string =>
   costs(type)
     ? `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`
     : "";
-
-const withStep = (book: Book, step: Step): readonly Submission[] =>
-  book.unanswered.filter((one) => one.step === step);
 
 const warning = (stream: string, text: string): Notice => ({
   kind: "log",
@@ -168,8 +166,8 @@ async function forecastOf(type: JobType, config: Config, book: Book) {
     unknown_inputs: froms,
     /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
     may_cost: costs(type) ? mayCost : null,
-    open: withStep(book, "open").length,
-    unknown: withStep(book, "unknown").length,
+    open: withStep(book.unanswered, "open").length,
+    unknown: withStep(book.unanswered, "unknown").length,
     ...{ invalid: inputs.invalid, suppressed: inputs.suppressed },
     ...{ today: account.day, this_month: account.month },
     spent: book.spentByDay(),
