@@ -65,10 +65,12 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
     if (!(error instanceof BodyError)) throw error;
     pass.fail(error);
   }
-  const repeats =
-    `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
-    "passed on twice. Lower max_window_rows, or upsert on the key";
-  if (pass.isFull) warn(service, repeats);
+  if (pass.isFull)
+    warn(
+      service,
+      `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
+        "passed on twice. Lower max_window_rows, or upsert on the key",
+    );
 }
 
 function batchesOf(attempt: Attempt, pass: Pass): AsyncIterable<Batch> {
