@@ -12,6 +12,7 @@ import { userMessage } from "../protocol/error-text.ts";
 import { write } from "../protocol/writer.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { warning } from "../sync/event.ts";
 import { withGuests } from "./guests.ts";
 import { isNotOnPlan, probeStreams } from "./probe.ts";
 
@@ -92,7 +93,7 @@ export async function discoverStreams(
       session.signal.throwIfAborted();
       if (!isLenient && !isNotOnPlan(error)) throw error;
       const text = `The first schema of "${spec.name}" has only the declared fields. ${userMessage(error)}`;
-      if (!isNotOnPlan(error)) await emit({ kind: "log", level: "warn", text });
+      if (!isNotOnPlan(error)) await emit(warning(text));
     }
     const schema = schemaUnder(privacy.rules(spec.name), stream.schema, "leaving");
     streams.push({ ...stream, schema });

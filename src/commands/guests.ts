@@ -12,6 +12,7 @@ import type { Runtime } from "../run/runtime.ts";
 import type { Session } from "../run/session.ts";
 import { stateKey, statesByName } from "../state/envelopes.ts";
 import { refuseOtherService } from "../state/resume.ts";
+import { warning } from "../sync/event.ts";
 import { isNotOnPlan } from "./probe.ts";
 
 /**
@@ -89,7 +90,7 @@ async function openFor(
         new RowReader(ROWS[from], session).read({ configured: incremental(from) }, { schema: null }, saved),
     }),
     replacementFor: (stream, field) => privacy.replacementFor(stream, field),
-    notify: (text) => session.notify({ kind: "log", level: "warn", text }),
+    notify: (text) => session.notify(warning(text)),
   });
 }
 

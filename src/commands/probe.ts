@@ -2,6 +2,7 @@ import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts
 import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
 import type { Probed, Reader } from "../run/reader.ts";
 import type { Run } from "../run/run.ts";
+import { warning } from "../sync/event.ts";
 
 /** A stream that was probed. `error`: what keeps this key from reading it; undefined: nothing does. */
 export type ProbedStream = Probed & { readonly reader: Reader; readonly error?: unknown };
@@ -28,8 +29,7 @@ export async function readableStreams(run: Run): Promise<readonly ConfiguredStre
   const streams: ConfiguredStream[] = [];
   for await (const { reader, error } of probeStreams(run)) {
     const { name } = reader.spec;
-    if (isNotOnPlan(error))
-      await run.emit({ kind: "log", level: "warn", text: `"${name}" is left out. ${error.message}` });
+    if (isNotOnPlan(error)) await run.emit(warning(`"${name}" is left out. ${error.message}`));
     else streams.push(incremental(name));
   }
   return streams;

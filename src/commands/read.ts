@@ -12,6 +12,7 @@ import { jsonl } from "../protocol/jsonl.ts";
 import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { isComplete } from "../shards/plan.ts";
+import { info, warning } from "../sync/event.ts";
 import { showOutlook } from "./dry-run.ts";
 import { withGuests } from "./guests.ts";
 import { readableStreams } from "./probe.ts";
@@ -108,9 +109,6 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     return await syncStreams(run, free, saved.streams, limit);
   });
 }
-
-const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
-const warning = (text: string) => ({ kind: "log", level: "warn", text }) as const;
 
 /** No full refresh buys again. */
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>

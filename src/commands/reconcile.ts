@@ -20,7 +20,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { parseStateText, statesByName, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { withoutSpansOf } from "../sync/coverage.ts";
-import type { Lines } from "../sync/event.ts";
+import { type Lines, warning } from "../sync/event.ts";
 import { readRows } from "../sync/read-stream.ts";
 import { NEW_STATE } from "../sync/state.ts";
 import { withGuests } from "./guests.ts";
@@ -73,7 +73,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
           const words = `The next sync with "${recheck}" reads days of lost and stale rows again\n`;
           said += isTerminal ? words : await readText("state", again.path);
         }
-        for (const why of found.unanswered) await run.emit({ kind: "log", level: "warn", text: why });
+        for (const why of found.unanswered) await run.emit(warning(why));
         if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
       });
     } finally {

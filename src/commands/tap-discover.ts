@@ -9,6 +9,7 @@ import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { warning } from "../sync/event.ts";
 import { declaredStream, discoverStreams } from "./discover.ts";
 import { withGuests } from "./guests.ts";
 import type { TapOptions } from "./tap-options.ts";
@@ -39,7 +40,7 @@ export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Ru
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       const text = `${error.message}. The catalog shows what is declared`;
-      await output.emit({ kind: "log", level: "warn", text });
+      await output.emit(warning(text));
     }
     // A config that cannot be used yet has streams that can still be shown.
     const declared = ROW_STREAMS.map(declaredStream);

@@ -9,6 +9,7 @@ import type { Language } from "../protocol/language.ts";
 import { singer } from "../protocol/singer.ts";
 import { type Run, syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { warning } from "../sync/event.ts";
 import { discoverStreams } from "./discover.ts";
 import { withGuests } from "./guests.ts";
 import { readableStreams } from "./probe.ts";
@@ -53,7 +54,7 @@ async function syncSelected(
       version: config.emitActivateVersionMessages ? Math.floor(runtime.clock.now()) : undefined,
       monotonic: runtime.clock.monotonic,
     });
-    for (const text of warnings) await run.emit({ kind: "log", level: "warn", text });
+    for (const text of warnings) await run.emit(warning(text));
     return await syncStreams(run, asked, saved.streams);
   });
 }

@@ -2,6 +2,7 @@ import { readConfigs } from "../config/config-files.ts";
 import { runToEnd } from "../output/output.ts";
 import { logLevelOf } from "../protocol/log.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { info } from "../sync/event.ts";
 import { whatCanBeRead } from "./check.ts";
 import { withGuests } from "./guests.ts";
 import type { TapOptions } from "./tap-options.ts";
@@ -14,7 +15,7 @@ export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtim
     const reporter = await open({});
     const config = (await readConfigs(configs, runtime.environment))();
     const text = await withGuests({ config, runtime, reporter }, (run) => whatCanBeRead(run, runtime));
-    await reporter.emit({ kind: "log", level: "info", text });
+    await reporter.emit(info(text));
     return true;
   });
 }

@@ -3,7 +3,7 @@ import { quoted } from "../base/json.ts";
 import { DAY_MS } from "../base/time.ts";
 import { normalizeItem } from "../config/items.ts";
 import { OUT_OF_CREDITS } from "../service/error-table.ts";
-import type { Event } from "../sync/event.ts";
+import { type Event, warning } from "../sync/event.ts";
 import { dueAt, isLastFailure, laterAt, nextPolls } from "./due.ts";
 import { unseal } from "./email-jobs.ts";
 import { fail, isOver, type JobRun, save, type Watched } from "./job-run.ts";
@@ -99,7 +99,7 @@ function* judged(run: JobRun, { key, job, at }: Watched, reply: JobReply): Gener
     const cost = type.costOf(reply.answer.value);
     return { kind: "unusable", error, code: "the answer names another item", cost };
   }
-  yield { kind: "log", level: "warn", text: `${stream}: ${where} than was submitted. It is delivered` };
+  yield warning(`${stream}: ${where} than was submitted. It is delivered`);
   return reply;
 }
 

@@ -5,7 +5,7 @@ import { plural, shown } from "../base/text.ts";
 import { type JobStreamSpec, jobSpecsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import type { Notice } from "../sync/event.ts";
+import { info, type Notice, warning } from "../sync/event.ts";
 import type { Book } from "./book.ts";
 import { passedCaps, roomFor } from "./caps.ts";
 import type { Account } from "./charges.ts";
@@ -26,14 +26,14 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const { count: invalid, places } = inputs.invalid;
   if (invalid > 0) {
     const more = invalid > places.length ? " and others" : "";
-    yield warning(stream, `${plural(invalid, "invalid item")}, never sent: ${places.join(", ")}${more}`);
+    yield warningOf(stream, `${plural(invalid, "invalid item")}, never sent: ${places.join(", ")}${more}`);
   }
   if (book.hasState || book.size > 0 || count + type.froms.length === 0) return;
   // Without receipts and a state the next run may know nothing of what this one submits.
   const named = type.froms.length === 0 ? count : Number.POSITIVE_INFINITY;
   const most = Math.min(named, type.caps.submissions.sync);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
-  yield warning(
+  yield warningOf(
     stream,
     `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits up to ` +
       `${plural(most, "item")}. The caps are ${capsOf(type)}`,
@@ -43,8 +43,7 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
 /** Open jobs, and what was spent, during a long wait. */
 export function progressReport({ stream, book, client, type }: JobRun): Notice {
   const waiting = `waiting for ${plural(withStep(book.unanswered, "open").length, "job")}`;
-  const text = `${stream}: ${waiting}${spentSoFar(type, book.account(client.now()))}`;
-  return { kind: "log", level: "info", text };
+  return info(`${stream}: ${waiting}${spentSoFar(type, book.account(client.now()))}`);
 }
 
 /** The sync's work, what waits, and the warnings for the operator. */
@@ -64,7 +63,7 @@ export function* finalReport(run: JobRun): Generator<Notice> {
   const text =
     `${shown(answered)} answered, ${shown(spent.submissions)} submitted${spentSoFar(type, account)}; ` +
     `${plural(open.length, "job")} left open until the next sync${until}; ${plural(left, "item")} left for later syncs`;
-  yield { kind: "log", level: "info", text: `${stream}: ${text}` };
+  yield info(`${stream}: ${text}`);
   if (isSecond) return;
   const problems = [...jobs.values()].flatMap(({ lastProblem }) => lastProblem?.code ?? []);
   const places = refused.slice(0, MAX_PLACES).map(({ place, code }) => `${place} (${code})`);
@@ -82,12 +81,12 @@ export function* finalReport(run: JobRun): Generator<Notice> {
         "free; nothing is submitted again",
     ...passedCaps(type.caps, account).map((passed) => `a cap was passed: ${passed}`),
   ];
-  for (const one of warnings) if (one !== false) yield warning(stream, one);
+  for (const one of warnings) if (one !== false) yield warningOf(stream, one);
 }
 
 /** Why the destination keeps the rows that a refresh would drop, and the way out. */
 export const unfinishedRefresh = ({ stream }: JobRun): Notice =>
-  warning(
+  warningOf(
     stream,
     "this refresh is not complete, so that the destination keeps its rows: a listed item is open or unknown, its answer " +
       "cannot be asked for again, or no answer of any listed item is known. A refresh submits nothing. The next sync tries " +
@@ -102,11 +101,7 @@ const spentSoFar = (type: JobType, { sync, day, month }: Account): string =>
     ? `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`
     : "";
 
-const warning = (stream: string, text: string): Notice => ({
-  kind: "log",
-  level: "warn",
-  text: `${stream}: ${text}`,
-});
+const warningOf = (stream: string, text: string): Notice => warning(`${stream}: ${text}`);
 
 /** The next run of one setting, without running it. */
 export type Forecast = Awaited<ReturnType<typeof forecastOf>>;

@@ -1,4 +1,4 @@
-import type { Event } from "../sync/event.ts";
+import { type Event, warning } from "../sync/event.ts";
 import { collectDue, collectFailure, collectKnown, postpone } from "./collect.ts";
 import { checkpoint, fail, isOver, type JobRun, nextDue, stateIfDue } from "./job-run.ts";
 import { finalReport, openingReport, progressReport, unfinishedRefresh } from "./report.ts";
@@ -51,7 +51,7 @@ function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Eve
   const text =
     `${stream}: the service's clock is ${hours} hours ${skew > 0 ? "ahead of" : "behind"} this machine's, so ` +
     "nothing is submitted, because caps by day would not hold. Correct this machine's clock, or tell the service's owner";
-  yield { kind: "log", level: "warn", text };
+  yield warning(text);
 }
 
 /** Sleeps until a job is due, or progress is to be reported. Returns false if nothing is waited for in this run. */

@@ -6,7 +6,7 @@ import { Mask } from "../protocol/mask.ts";
 import { OutputClosed, Writer } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Usage } from "../service/usage.ts";
-import type { Event } from "../sync/event.ts";
+import { type Event, info } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
@@ -180,7 +180,7 @@ class Output {
   }
 
   async #inform(text: string | undefined): Promise<void> {
-    if (text !== undefined) await this.#pass({ kind: "log", level: "info", text });
+    if (text !== undefined) await this.#pass(info(text));
   }
 }
 

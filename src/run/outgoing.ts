@@ -12,7 +12,7 @@ import {
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { RowNotes } from "../service/row-notes.ts";
-import type { Event, RawLine } from "../sync/event.ts";
+import { type Event, type RawLine, warning } from "../sync/event.ts";
 import { driftOf } from "./drift.ts";
 
 /**
@@ -33,7 +33,7 @@ export function* catalogWarnings(
     );
   }
   if (dropped.length > 0) {
-    yield warningOf(
+    yield warning(
       `The catalog of "${stream}" names ${quotedNames(dropped)}, which the config lets not leave. ${REFRESH}`,
     );
   }
@@ -98,13 +98,11 @@ export function outgoing(
           `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
         );
       }
-      yield* texts.map(warningOf);
+      yield* texts.map(warning);
     }
     yield event;
   };
 }
-
-const warningOf = (text: string): Event => ({ kind: "log", level: "warn", text });
 
 const REFRESH =
   "Discover again and use the new catalog: refresh the source's schema in Airbyte, run with --refresh-catalog in Meltano";

@@ -7,7 +7,7 @@ import type { RowStreamSpec } from "../catalog/streams.ts";
 import type { RowCheck } from "../service/rows.ts";
 import { withoutTotal } from "../service/service-api.ts";
 import { isFullRefresh, type Resume, resume } from "../state/resume.ts";
-import type { Event } from "../sync/event.ts";
+import { type Event, warning } from "../sync/event.ts";
 import type { Source } from "../sync/outcome.ts";
 import { type RowStream, readRows } from "../sync/read-stream.ts";
 import type { Row } from "../sync/service.ts";
@@ -67,8 +67,8 @@ export class RowReader implements Reader {
       return;
     }
     const run = open(saved.state);
-    if (saved.why !== undefined) yield { kind: "log", level: "warn", text: saved.why };
-    if (!run.source.isListed) yield { kind: "log", level: "warn", text: cannotBeCounted(this.spec) };
+    if (saved.why !== undefined) yield warning(saved.why);
+    if (!run.source.isListed) yield warning(cannotBeCounted(this.spec));
     yield* readRows(run);
   }
 

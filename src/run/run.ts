@@ -4,7 +4,7 @@ import { type Config, secretsOf } from "../config/config.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
 import { stateOf } from "../state/resume.ts";
-import type { Event, Notice } from "../sync/event.ts";
+import { type Event, type Notice, warning } from "../sync/event.ts";
 import { streamEvents } from "./read-stream.ts";
 import type { Reader, RequestedStream } from "./reader.ts";
 import { RowReader } from "./row-reader.ts";
@@ -64,7 +64,7 @@ export async function withRun<Result>(
   reporter.measure?.(() => session.usage);
   const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));
   try {
-    for (const text of config.warnings) await emit({ kind: "log", level: "warn", text });
+    for (const text of config.warnings) await emit(warning(text));
     const { readers: others, privacy } = await guests(session, rows);
     const readers = [...rows, ...others];
     return await work({ session, readers, privacy, emit });
@@ -98,7 +98,7 @@ export async function syncStreams(
     }
     complete &&= isComplete;
   }
-  for (const text of privacy.unused()) await emit({ kind: "log", level: "warn", text });
+  for (const text of privacy.unused()) await emit(warning(text));
   return complete;
 }
 

@@ -129,3 +129,7 @@ export type Notice =
     }
   /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
   | { readonly kind: "limited"; readonly until: number };
+
+/** A message that a run goes on with. */
+export const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
+export const warning = (text: string) => ({ kind: "log", level: "warn", text }) as const;

@@ -1,6 +1,6 @@
 import { BodyError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
-import type { Notice, RawLine, UsualNames } from "./event.ts";
+import { type Notice, type RawLine, type UsualNames, warning } from "./event.ts";
 import { describe, type Window } from "./window.ts";
 
 /**
@@ -73,8 +73,7 @@ export type Service = {
   notify(notice: Notice): void;
 };
 
-export const warn = (service: Service, text: string): void =>
-  service.notify({ kind: "log", level: "warn", text });
+export const warn = (service: Service, text: string): void => service.notify(warning(text));
 
 /** An export with more rows than this, and more than twice the count, may have no end. */
 const ENDLESS_ROWS = 10_000;
