@@ -125,12 +125,13 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const candidate: unknown = { endpoints: {}, ...located };
   if (isValid(candidate) && problems.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
+    const suppressed = readSuppression(settings.suppressFile);
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     return {
       ...settings,
-      warnings: [...unknownWarnings(unknown), ...(isShort ? [SHORT_SALT] : [])],
+      warnings: [...unknownWarnings(unknown), ...(isShort ? [SHORT_SALT] : []), ...suppressed.warnings],
       origins: originsOf(merged, variables, name),
-      suppressed: readSuppression(settings.suppressFile),
+      suppressed,
     };
   }
   const found = [...schemaProblems(isValid.errors ?? []), ...problems];

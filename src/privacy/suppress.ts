@@ -30,13 +30,16 @@ const MARK_BITS = 21;
 export class Suppression {
   /** The number of lines that name one. */
   readonly entries: number;
+  /** Sentences for a person, about entries that may mean two things. */
+  readonly warnings: readonly string[];
   readonly #names: ReadonlySet<string>;
   readonly #hasDigests: boolean;
   /** A Set of 100,000 names is slow to search: no mark means that it lacks a value. */
   readonly #marks = new Uint8Array(1 << (MARK_BITS - 3));
 
-  constructor(entries: readonly (readonly string[])[]) {
+  constructor(entries: readonly (readonly string[])[], warnings: readonly string[] = []) {
     this.entries = entries.length;
+    this.warnings = warnings;
     this.#names = new Set(entries.flat());
     this.#hasDigests = [...this.#names].some((name) => name.startsWith("sha256:"));
     for (const name of this.#names) {
@@ -119,19 +122,35 @@ export function readSuppression(path: string | null): Suppression {
   if (text.trim() === "") refuse("it is empty. If it is to name no one, write a comment into it");
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim().replace(/(?:^|\s+)#.*/, ""));
   const entries = lines.map((line) => (line === "" ? [] : namesOf(line)));
-  const wrong = entries.flatMap((names, nth) => (names === undefined ? [nth + 1] : []));
-  if (wrong.length > 0) {
-    const others = wrong.length > MAX_LINES_NAMED ? " and others" : "";
+  const wrong = linesOf(entries, (names) => names === undefined);
+  if (wrong !== "") {
     refuse(
-      `line ${wrong.slice(0, MAX_LINES_NAMED).join(", ")}${others} is no e-mail, domain or id, nor "sha256:" and the ` +
-        "64 hexadecimal digits of one. Write one a line, without quotes, path or port; an id with other characters as its digest",
+      `${wrong} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. ` +
+        "Write one a line, without quotes, path or port; an id with other characters as its digest",
     );
   }
-  return new Suppression(entries.flatMap((names) => (names?.length ? [names] : [])));
+  const bare = linesOf(entries, (names) => names?.[1] === `sha256:${names?.[0]}`);
+  const warning =
+    `The suppress_file "${path}" has 64 hexadecimal digits alone in ${bare}: they are read as an id and as a digest. ` +
+    'Write "sha256:" before a digest';
+  return new Suppression(
+    entries.flatMap((names) => (names?.length ? [names] : [])),
+    bare === "" ? [] : [warning],
+  );
 }
 
+/** Returns "line 3, 5 and others", or "" if no entry is such. */
+function linesOf(entries: readonly Names[], isSuch: (names: Names) => boolean): string {
+  const found = entries.flatMap((names, nth) => (isSuch(names) ? [nth + 1] : []));
+  if (found.length === 0) return "";
+  return `line ${found.slice(0, MAX_LINES_NAMED).join(", ")}${found.length > MAX_LINES_NAMED ? " and others" : ""}`;
+}
+
+/** The normal forms of an entry; undefined if it is none, empty for a comment. */
+type Names = readonly string[] | undefined;
+
 /** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */
-function namesOf(entry: string): readonly string[] | undefined {
+function namesOf(entry: string): Names {
   if (PLAIN_ENTRY.test(entry)) {
     const name = entry.toLowerCase();
     return /^[0-9a-f]{64}$/.test(name) ? [name, `sha256:${name}`] : [name];

@@ -107,7 +107,7 @@ describe("check", () => {
       const [status, body] = ANSWERS.find(([pattern]) => pattern.test(path))?.slice(1) ?? [500, ""];
       response.writeHead(Number(status), { "content-type": "application/json" }).end(JSON.stringify(body));
     });
-    const suppress_file = await file("held.txt", "a@b.example\nc1\n");
+    const suppress_file = await file("held.txt", `a@b.example\nc1\n${"0a".repeat(32)}\n`);
     const external_api = { api_url: url, api_key: KEY };
     const settings = { base_url: url, api_key: KEY, external_api, suppress_file, max_workers: 4 };
     const lookup = { company_lookup: { domains: ["1.example"] } };
@@ -115,14 +115,18 @@ describe("check", () => {
       await file("config.json", { ...settings, ...lookup }),
     );
     expect(status).toBe("SUCCEEDED");
-    expect(warnings).toEqual(['Unknown setting "max_workers". It has no effect']);
+    expect(warnings).toEqual([
+      'Unknown setting "max_workers". It has no effect',
+      `The suppress_file "${suppress_file}" has 64 hexadecimal digits alone in line 3: ` +
+        'they are read as an id and as a digest. Write "sha256:" before a digest',
+    ]);
     const parts = [
       "people, companies, company_lookups",
       "sources: .*FORBIDDEN",
       "Cannot count people: .*verify_counts",
       'Cannot count "companies": .*endpoints.companies',
       "100 credits a sync",
-      "2 entries",
+      "3 entries",
     ];
     expect(message).toMatch(new RegExp(parts.join(".*")));
   });

@@ -141,6 +141,7 @@ describe("a suppress_file", () => {
     const read = await suppression(digits);
     expect(read.entries).toBe(1);
     expect([digits, "p2", "p1"].map((id) => read.has("id", id))).toEqual([true, true, false]);
+    expect(read.warnings).toEqual([expect.stringContaining("has 64 hexadecimal digits alone in line 1: ")]);
   });
 
   it.each(["", " \n\r\n\ufeff"])("that is empty is refused: %j", async (text) => {
