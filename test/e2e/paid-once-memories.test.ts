@@ -10,7 +10,8 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const ITEMS = [..."abcdefgh"].map((letter) => `${letter}.example`);
 const [A = "", B = "", C = "", D = ""] = ITEMS;
-const discoveredAt = new Date().toISOString();
+/** Before the clock of the service, whatever the time of day: it begins at ten. */
+const discoveredAt = `${new Date().toISOString().slice(0, 10)}T00:00:00Z`;
 const people = ITEMS.map((companyDomain, nth) => ({ id: String(nth), companyDomain, discoveredAt }));
 const emails = ITEMS.flatMap((domain) => [`a@${domain}`, `b@${domain}`]);
 const elsewhere = async (): Promise<string> => join(await tempDir(), "receipts.jsonl");
