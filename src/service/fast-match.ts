@@ -11,9 +11,11 @@ const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
 /** Captures by number: names would make each match an object that costs more than the capture. */
 const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
 const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
-/** ASCII that only case can spell differently, without separators of lists, and no dot at the end. */
-const USUAL_CHARACTER = "!#-&(-+/0-9:=?-\\[\\]-_a-~-";
-const USUAL_GROUP = `("[.${USUAL_CHARACTER}]*[${USUAL_CHARACTER}]")`;
+/** Text of ASCII that only case can spell differently, with no dot at the end. */
+const usualGroup = (characters: string): string => `("[.${characters}]*[${characters}]")`;
+/** Without the characters that separate addresses in a list. */
+const USUAL_ADDRESS = usualGroup("!#-%*+0-9=@A-Z^_a-z~-");
+const USUAL_KEY = usualGroup("!#-&(-+/0-9:=?-\\[\\]-_a-~-");
 /** As many digits as a double holds exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
@@ -146,9 +148,9 @@ function valuePatterns(
 ): ReadonlyMap<string, string> {
   // A key that is no text, and a cursor that is a number, are left to the parser.
   const captures = new Map<string | null | undefined, readonly [text: string, ...without: string[]]>([
-    [suppression?.fields[1], [USUAL_GROUP, "array"]],
+    [suppression?.fields[1], [USUAL_ADDRESS, "array"]],
     [cursor, [CURSOR_GROUP, "integer", "number"]],
-    [key, [suppression === undefined ? KEY_GROUP : USUAL_GROUP, ...NO_TEXTS]],
+    [key, [suppression === undefined ? KEY_GROUP : USUAL_KEY, ...NO_TEXTS]],
   ]);
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
