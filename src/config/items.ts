@@ -17,8 +17,8 @@ const QUOTES = /["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]/g;
 const PLAIN_QUOTES = /["\u201c\u201d\u00ab\u00bb]/g;
 const AT_ENDS = /^[\s'`\u2018\u2019]+|[\s'`\u2018\u2019]*[.\u3002]?[\s'`\u2018\u2019]*$/g;
 const LIST = /[,\r\n]/;
-/** No top-level domain has one letter or begins with a digit. */
-const HOST = /^([a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
+/** No label begins or ends with a hyphen. No top-level domain has one letter or begins with a digit. */
+const HOST = /^((?!-)[a-z0-9_-]{1,63}(?<!-)\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 const ADDRESS = /^[^\s@"(),:;<>[\]\\]{1,64}@[^\s@"(),:;<>[\]\\]+\.[^\s@"(),:;<>[\]\\]+$/;
 const LONGEST_ITEM = 254;
 

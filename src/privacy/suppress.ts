@@ -14,12 +14,17 @@ export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...Naming
   ["companies", ["domain"]],
 ]);
 
-/** An entry whose normal form is its lower case: a digest, an e-mail, or an id without a dot. */
-const PLAIN_ENTRY = /^(?:sha256:[0-9a-f]{64}|[\w+-][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]+)$/i;
-/** An id in normal form; what looks like a URL, a pattern or a quotation is none. */
-const ID = /^[\p{L}\p{N}_-][\p{L}\p{M}\p{N}_.|-]*$/u;
-/** Separate the addresses of a text. A space is within one, or separates it from a name or another. */
-const SEPARATORS = [/[,;<>\r\n]/, /[\s,;:<>()|]/];
+/** The name of a column, which a list may begin with. */
+const HEADER = /^(?:e-?mail|domain|id)s?$/i;
+const DIGEST = /^(?:sha256:)?[0-9a-f]{64}$/;
+/** An entry whose normal form is its lower case: an e-mail, or an id. */
+const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9][\w-]*)$/i;
+/** Between the bars of an id. Names with dots have no hyphen at an end, as host names have none. */
+const LABEL = String.raw`[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]*[\p{L}\p{M}\p{N}_])?`;
+const ID_PART = new RegExp(String.raw`^(?:[\p{L}\p{M}\p{N}_-]+|${LABEL}(?:\.${LABEL})+)$`, "u");
+const LOCAL_PART = /^[\p{L}\p{N}_+][\p{L}\p{M}\p{N}_.+'-]*@/u;
+/** Separate the addresses of a text. A space is within one, or separates it from a name or another; so do some other signs. */
+const SEPARATORS = [/[,;<>\r\n]/, /[\s,;:<>()|/&?[\]{}"\u060c\u3001\uff0c\uff1b]/];
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
@@ -151,14 +156,17 @@ type Names = readonly string[] | undefined;
 
 /** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */
 function namesOf(entry: string): Names {
-  if (PLAIN_ENTRY.test(entry)) {
-    const name = entry.toLowerCase();
-    return /^[0-9a-f]{64}$/.test(name) ? [name, `sha256:${name}`] : [name];
-  }
+  if (PLAIN_ENTRY.test(entry) && entry.length !== 64) return HEADER.test(entry) ? [] : [entry.toLowerCase()];
   // An address may have an asterisk, and hardly does: this is a pattern.
   if (/[\s*]/.test(entry)) return undefined;
   const bare = bareOf(entry);
-  const item = normalizeItem(bare.includes("@") ? "email" : "domain", bare);
-  if (item !== null) return [item, bare];
-  return ID.test(bare) ? [bare] : undefined;
+  if (DIGEST.test(bare)) return bare.length === 64 ? [bare, `sha256:${bare}`] : [bare];
+  if (bare.includes("@")) {
+    const address = normalizeItem("email", bare);
+    return address !== null && LOCAL_PART.test(address) ? [address, bare] : undefined;
+  }
+  const domain = normalizeItem("domain", bare);
+  if (domain !== null) return [domain, bare];
+  const isId = bare.split("|").every((part) => ID_PART.test(part) && normalizeItem("domain", part) === null);
+  return isId && /[\p{L}\p{N}]/u.test(bare) ? [bare] : undefined;
 }

@@ -36,7 +36,9 @@ const KINDS = {
         "Ann Lee <ann.lee@example.com>",
         "other@b.example ann.lee@example.com",
         "Ann Lee (ann.lee@example.com)|other@b.example",
-        "mailto:ann.lee@example.com",
+        "mailto:ann.lee@example.com?subject=x",
+        ...[..."|/&?[]{}()،、，；"].map((sign) => `other@b.example${sign}ann.lee@example.com${sign}`),
+        '["other@b.example","ann.lee@example.com"]',
       ],
     ],
     others: ["annlee@example.com", "ann.lee@example.com.au", "ann.lee@sub.example.com", "example.com", "@"],
@@ -111,7 +113,8 @@ describe("a suppress_file", () => {
     ["\ufeff# people\n\n p1  # since May\n#p2", ["p1"]],
     ["p1\r\n\r\np2\r\n", ["p1", "p2"]],
     ["p1\rp2", ["p1", "p2"]],
-    ["a_b-C\nauth0|P1\n-x\n", ["a_b-c", "auth0|p1", "-x"]],
+    ["a_b-C\nauth0|P1\n-x\n7.1\n", ["a_b-c", "auth0|p1", "-x", "7.1"]],
+    ["E-Mail\np1\n", ["p1"]],
     ["# none\n", []],
   ])("%j names %j", async (text, ids) => {
     const read = readSuppression(await file("suppressed.txt", text));
@@ -127,7 +130,24 @@ describe("a suppress_file", () => {
     ...["acme.example/", "acme.example/about", "www.acme.example/", "acme.example:443", "acme.example#top"],
     ...["acme.example?utm_source=x", "*.acme.example", ".acme.example", "domain:acme.example", "id:p3"],
     ...["'p3'", "\u201cp3\u201d", "linkedin.com/in/ann", "+49 1761234", "@acme.example", "sha256=ab"],
-    ...["*@acme.example", ".*@acme.example"],
+    ...[
+      "*@acme.example",
+      ".*@acme.example",
+      "-ann@acme.example",
+      "!ann@acme.example",
+      "email=ann@acme.example",
+    ],
+    ...[
+      "acme..example",
+      "acme.example-",
+      "-acme.example",
+      "acme.example|keep.example",
+      "-_-",
+      "p1.",
+      "p1|",
+      "|p1",
+    ],
+    `${"a".repeat(64)}.`,
     ...["sha256:12", `sha256:${"a".repeat(63)}`, `sha256:${"a".repeat(65)}`, `sha256:${"g".repeat(64)}`],
   ])("with %j on its third line is refused by that line, which is not quoted", async (line) => {
     const path = await file("suppressed.txt", `p1\n\n${line}\n`);
@@ -138,7 +158,7 @@ describe("a suppress_file", () => {
 
   it("takes 64 hexadecimal digits for an id and for a digest", async () => {
     const digits = sha256("p2").slice("sha256:".length).toUpperCase();
-    const read = await suppression(digits);
+    const read = await suppression(`\u200b${digits.slice(0, 9)}\u00ad${digits.slice(9)}`);
     expect(read.entries).toBe(1);
     expect([digits, "p2", "p1"].map((id) => read.has("id", id))).toEqual([true, true, false]);
     expect(read.warnings).toEqual([expect.stringContaining("has 64 hexadecimal digits alone in line 1: ")]);
