@@ -52,15 +52,23 @@ function readResult(status: number, value: unknown): JobReply | undefined {
 function toAnswer(value: JsonObject): Answer {
   const { status, error_code } = value;
   const code = status === "error" ? (error_code === undefined ? "error" : knownCode(error_code)) : null;
-  const failed = code !== null && code !== "COMPANY_NOT_FOUND" && costOf(value) === 0;
+  const failed =
+    code !== null && code !== "COMPANY_NOT_FOUND" && costOf(value) === 0 && creditsOf(value) === 0;
   return { value, failed, code };
 }
 
-/** The larger of the credits that a reply names and of its contacts. A number that is no cost does not count. */
+/** The larger of the credits that a reply names and of its contacts. */
 function costOf(value: unknown): number {
-  const { contacts, credits_used: named } = fieldsOf(value);
-  const credits = typeof named === "number" || typeof named === "string" ? Number(named) : 0;
-  return Math.max(Array.isArray(contacts) ? contacts.length : 0, credits <= MAX_COST ? credits : 0);
+  const { contacts } = fieldsOf(value);
+  return Math.max(Array.isArray(contacts) ? contacts.length : 0, creditsOf(value) ?? 0);
+}
+
+/** The credits that a reply names; undefined for a value that is no cost. */
+function creditsOf(value: unknown): number | undefined {
+  const { credits_used: named } = fieldsOf(value);
+  if (named === undefined || named === null) return 0;
+  const isDecimal = typeof named !== "object" && /^\d+(?:\.\d+)?$/.test(String(named));
+  return isDecimal && Number(named) <= MAX_COST ? Number(named) : undefined;
 }
 
 function toRecords(stream: string, { value }: Answer, jobId: string | null): readonly JsonObject[] {

@@ -20,8 +20,16 @@ const creditsIn = ({ saved }: JobService): number => {
   return spent.reduce((sum, entry) => sum + Number(entry.at(-1)), 0);
 };
 
+/** No price, and not free either. */
+const NO_COSTS = [1e12, "1e400", "0x0", -1, [], "five"];
+type Case = [what: string, status: number, value: unknown, rows: number, credits: number, again: boolean];
+
 describe("the result of a look-up", () => {
-  it.each<[what: string, status: number, value: unknown, rows: number, credits: number, again: boolean]>([
+  it.each<Case>([
+    ...NO_COSTS.map((credits_used): Case => {
+      const value = failure("INTERNAL_ERROR", { credits_used });
+      return [`a failure that cost ${credits_used}`, 200, value, 1, 0, false];
+    }),
     ["a success", 200, success({ credits_used: 3 }), 1, 3, false],
     ["more contacts than credits", 200, success({ contacts: [{}, {}], credits_used: 1 }), 1, 2, false],
     ["a cost that is a text", 200, success({ credits_used: "4" }), 1, 4, false],
@@ -31,6 +39,7 @@ describe("the result of a look-up", () => {
     ["a cost that is a list", 200, success({ contacts: [{}], credits_used: [] }), 1, 1, false],
     ["a company that is not found", 200, failure("COMPANY_NOT_FOUND"), 1, 0, false],
     ["a failure that cost something", 200, failure("INTERNAL_ERROR", { credits_used: 2 }), 1, 2, false],
+    ["a failure that cost 0", 200, failure("INTERNAL_ERROR", { credits_used: 0 }), 1, 0, true],
     ["a failure that cost nothing", 200, failure("INTERNAL_ERROR"), 1, 0, true],
     ["a failure without a code", 200, { status: "error" }, 1, 0, true],
     ["a failure with status 422", 422, failure("INVALID_DOMAIN"), 1, 0, true],
