@@ -30,6 +30,7 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
     ? JSON.stringify(forecasts)
     : [about.join("\n") || "The config has no jobs", ...forecasts.map(forecastText)].join("\n\n");
   await write(runtime.stdout, toLatin1(`${mask(text)}\n`));
+  for (const warning of config.warnings) runtime.stderr.write(mask(`Warning: ${warning}\n`));
   return 0;
 }
 

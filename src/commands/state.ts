@@ -40,6 +40,7 @@ export async function showState(
   const text =
     streams.size === 0 ? "The state is empty: the next run reads everything.\n" : paragraphs.join("\n");
   await write(runtime.stdout, toLatin1(text));
+  for (const warning of config?.warnings ?? []) runtime.stderr.write(`Warning: ${warning}\n`);
   const late = maxAgeMs === undefined ? [] : lateStreams(streams, now - maxAgeMs);
   for (const one of late) runtime.stderr.write(`Too old: ${printable(one)}\n`);
   return late.length === 0 ? 0 : 1;

@@ -106,9 +106,14 @@ export class Book {
     );
   }
 
-  /** How many items have purchases. */
+  /** How many items were submitted. */
   get size(): number {
-    return [...this.#items.values()].filter(isBought).length;
+    return [...this.#items.values()].filter(isTried).length;
+  }
+
+  /** How many items were bought, or may have been. */
+  get purchases(): number {
+    return [...this.#items.values()].filter(({ day, subs }) => day !== "" || subs.some(mayHaveCost)).length;
   }
 
   get(key: string): Item {
@@ -116,7 +121,7 @@ export class Book {
   }
 
   has(key: string): boolean {
-    return isBought(this.get(key));
+    return isTried(this.get(key));
   }
 
   keyOf(item: string): string {
@@ -177,7 +182,7 @@ export class Book {
 
   /** All that is known, for receipts that begin. */
   toReceipts(): Changes {
-    return { items: [...this.#items].filter(([, item]) => isBought(item)), ...this.#charges };
+    return { items: [...this.#items].filter(([, item]) => isTried(item)), ...this.#charges };
   }
 
   /** All that the state of a stream says about the items of this connection. */
@@ -186,7 +191,7 @@ export class Book {
     const delivered: [string, Day][] = [];
     for (const [key, item] of this.#items) {
       const { day } = item;
-      if (!isOwn(item) || !isBought(item)) continue;
+      if (!isOwn(item) || !isTried(item)) continue;
       const keepsHandle = items.length < MAX_HANDLES && this.#isLacking(key);
       const subs = item.subs.filter((sub) => !isFinished(sub) || (keepsHandle && sub.job !== null));
       const isDelivered = day !== "" && !this.hasUndelivered(stream, key);
@@ -342,4 +347,7 @@ export class Book {
 /** Whether this connection knows an item. Receipts may know those of others. */
 const isOwn = ({ isNamed, delivered }: Item): boolean => isNamed || Object.keys(delivered).length > 0;
 
-const isBought = ({ day, subs }: Item): boolean => day !== "" || subs.length > 0;
+const isTried = ({ day, subs }: Item): boolean => day !== "" || subs.length > 0;
+
+const mayHaveCost = ({ step, charged }: Submission): boolean =>
+  charged > 0 || (step !== "void" && step !== "refused" && step !== "failed");

@@ -77,9 +77,9 @@ export class Memory {
     }
   }
 
-  /** How many items are known. */
+  /** How many items were bought, or may have been. */
   get purchases(): number {
-    return [...this.#books.values()].reduce((sum, book) => sum + book.size, 0);
+    return [...this.#books.values()].reduce((sum, book) => sum + book.purchases, 0);
   }
 
   get hasReceipts(): boolean {

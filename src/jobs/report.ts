@@ -118,7 +118,8 @@ export async function forecastsOf(
 ): Promise<readonly Forecast[]> {
   const memory = await look(config, environment, states);
   const types = jobTypesOf(config).map((type) => limited(type, memory.maxSubmissions(type.setting)));
-  return await Promise.all(types.map((type) => forecastOf(type, config, memory.of(type.setting))));
+  const place = receiptsPathOf(config, environment);
+  return await Promise.all(types.map((type) => forecastOf(type, config, memory.of(type.setting), place)));
 }
 
 /** All that is remembered, without a lock. @throws ConfigError for receipts that cannot be used */
@@ -131,7 +132,7 @@ async function look(config: Config, environment: Environment, states: ReadonlyMa
   return memory;
 }
 
-async function forecastOf(type: JobType, config: Config, book: Book) {
+async function forecastOf(type: JobType, config: Config, book: Book, place: string | null) {
   const { setting, settingName, caps, froms } = type;
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
   const now = systemClock.now();
@@ -166,6 +167,9 @@ async function forecastOf(type: JobType, config: Config, book: Book) {
     ...{ invalid: inputs.invalid, suppressed: inputs.suppressed },
     ...{ today: account.day, this_month: account.month },
     spent: book.spentByDay(),
+    /** The file that knows purchases, and how many of this setting it and the state know; null: no receipts are kept. */
+    receipts: place === null ? null : resolve(place),
+    purchases: book.purchases,
     items: [...items.values()],
   };
 }

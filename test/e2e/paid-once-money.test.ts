@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { CONNECTOR, file, run } from "../support/cli.ts";
-import { type Behaviour, CountingService, envelope } from "../support/counting-service.ts";
+import { type Behaviour, CountingService, envelope, refusing } from "../support/counting-service.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { countingStage, DAY, HOUR, jobConfig, playScene, type Scene } from "../support/job-stage.ts";
 import { canMount, mountAlone } from "../support/mounts.ts";
@@ -219,9 +219,9 @@ it("look-ups go on after a run that was killed before anything had a price, unde
 it("the week of docs/jobs.md is true", async () => {
   const page = await readFile(join(ROOT, "docs/jobs.md"), "utf8");
   const days = [...page.matchAll(/^\| \w+day \| (.+) \| (\d+) \| (\d+) \|$/gm)];
-  const domains = Array.from({ length: 100 }, (_, nth) => `d${nth}.example`);
+  const domains = Array.from({ length: 300 }, (_, nth) => `d${nth}.example`);
   const stage = await countingStage("company_lookup", { domains, max_credits_per_sync: 20 });
-  expect(days.length).toBeGreaterThan(3);
+  expect(days).toHaveLength(7);
   for (const [, costs = "", lookups, credits] of days) {
     const prices = costs.match(/\d+/g) ?? [];
     const before = stage.bought.length;
@@ -282,12 +282,20 @@ describe("jobs", () => {
     const domains = Array.from({ length: 30 }, (_, nth) => `d${nth}.example`);
     const settings = { receipts_file, company_lookup: { domains, max_lookups_per_sync: 2 } };
     const config = await file("config.json", jobConfig(service, settings));
-    const args = ["read", "--config", config, "--stream", "company_lookups"];
+    const state = join(await tempDir(), "state.json");
+    const args = ["read", "--config", config, "--stream", "company_lookups", "--state-file", state];
     await run(CONNECTOR, args, { clock: hurriedClock() });
-    const more = { receipts_file, company_lookup: { domains, max_lookups_per_sync: 100 } };
+    service.behaviour = refusing(400, "INVALID_BODY");
+    await run(CONNECTOR, args, { clock: hurriedClock() });
+    expect(service.tried.length).toBeGreaterThan(2);
+    const suppress_file = await file("suppressed.txt", "0a".repeat(32));
+    const more = { receipts_file, suppress_file, company_lookup: { domains, max_lookups_per_sync: 100 } };
     const jobs = ["jobs", "--config", await file("more.json", jobConfig(service, more))];
-    const { stdout } = await run(CONNECTOR, jobs);
+    const { stdout, stderr } = await run(CONNECTOR, jobs);
     expect(stdout).toContain(`The receipts "${receipts_file}" know 2 purchases`);
     expect(stdout).toContain("10 of 28 waiting items");
+    expect(stderr).toMatch(/^Warning: The suppress_file ".*" has 64 hexadecimal digits alone in line 1: /);
+    const json = JSON.parse((await run(CONNECTOR, [...jobs, "--json"])).stdout);
+    expect(json).toMatchObject([{ receipts: receipts_file, purchases: 2 }]);
   });
 });

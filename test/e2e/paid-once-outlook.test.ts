@@ -52,7 +52,7 @@ describe("jobs", () => {
     expect(lookups).toEqual({
       ...{ setting: "company_lookup", would_submit: 2, waiting: 3, unknown_inputs: ["people"], may_cost: 40 },
       ...{ open: 0, unknown: 0, invalid: { count: 1, places: ["company_lookup.domains[3]"] }, suppressed: 0 },
-      ...{ today: NONE, this_month: NONE, spent: [] },
+      ...{ today: NONE, this_month: NONE, spent: [], receipts: expect.any(String), purchases: 0 },
       items: ["a", "b", "c"].map((name, nth) => ({
         ...{ item: `${name}.example`, place: `company_lookup.domains[${nth * 2}]`, step: "new", ...nothing },
       })),
