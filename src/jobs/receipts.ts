@@ -32,8 +32,9 @@ export class Receipts {
   readonly #salts: Salts;
   readonly #lock: Lock | undefined;
   #file: FileHandle | undefined;
-  /** Bytes up to the last line break. */
+  /** Bytes up to the last line break, and the bytes behind it. */
   #whole = 0;
+  #torn: Buffer = Buffer.alloc(0);
   /** The file as this run left it: its names, its bytes, and what the run wrote last. */
   #links = 1;
   #size = 0;
@@ -65,6 +66,7 @@ export class Receipts {
     const bytes = await attempt(path, async () => ((await isThere(path)) ? await readFile(path) : undefined));
     if (bytes === undefined) return;
     this.#whole = bytes.lastIndexOf(LINE_BREAK) + 1;
+    this.#torn = bytes.subarray(this.#whole);
     let header: JsonObject | undefined;
     for (const [nth, line] of bytes.toString("utf8", 0, this.#whole).split("\n").slice(0, -1).entries()) {
       try {
@@ -83,15 +85,19 @@ export class Receipts {
   /**
    * Writes all that is known to a new file, by a rename. Returns false for a file that cannot be replaced, because it is
    * mounted alone: changes are appended to what it says.
+   * @throws TransientError if another run wrote to the file since it was read; what that wrote is kept
    */
   async begin(known: Iterable<Line>): Promise<boolean> {
     return await attempt(this.#path, async () => {
       const text = `${headerOf(this.#salts)}${textOf(known)}`;
+      const before = await open(this.#path, "r").catch(() => undefined);
       const isReplaced = await replaceFile(this.#path, text).then(
         () => true,
         () => false,
       );
       this.#file = await open(this.#path, APPEND);
+      if (isReplaced) await this.#keepNews(before, this.#file);
+      await before?.close();
       if (isReplaced) this.#left(text);
       else this.#size = await this.#mend(this.#file);
       this.#links = (await this.#file.stat()).nlink;
@@ -139,6 +145,16 @@ export class Receipts {
     this.#size += Buffer.byteLength(text);
     // The first character of a slice may be half of one.
     this.#last = Buffer.from(text.slice(-TAIL - 1)).subarray(-TAIL);
+  }
+
+  /** Appends to the new file what another run, which knows the old one by another mount, wrote until it was replaced. */
+  async #keepNews(before: FileHandle | undefined, file: FileHandle): Promise<void> {
+    const { end } = before === undefined ? { end: this.#torn } : await endOf(before, this.#whole);
+    if (end.equals(this.#torn)) return;
+    await before?.close();
+    await file.appendFile(end.subarray(0, end.lastIndexOf(LINE_BREAK) + 1));
+    await file.datasync();
+    throw shared(this.#path);
   }
 
   /** Takes off a last line that a crash tore. Returns the size. @throws TransientError if another run wrote since */

@@ -192,6 +192,17 @@ describe("Receipts", () => {
     },
   );
 
+  it("keep what another run writes, by another mount, while they are begun", async () => {
+    await run((opened) => buy(opened, KEY, AT, 3));
+    const receipts = await Receipts.open(path, SALTS, RUNTIME);
+    for await (const _line of receipts.read());
+    const line = '{"for":"companyLookup"}\n';
+    await appendFile(path, line);
+    await expect(receipts.begin([])).rejects.toThrow(/another run writes to the same file/);
+    await receipts.close();
+    expect((await readFile(path, "utf8")).endsWith(line)).toBe(true);
+  });
+
   it.skipIf(!canMount)("of a file that another run replaced under its mount are refused", async () => {
     await run((opened) => buy(opened, KEY, AT, 3));
     const at = join(folder, "mounted.jsonl");
