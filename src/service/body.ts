@@ -61,12 +61,16 @@ export async function readBody(
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of bytesOf(body, isGzipped(what, headers), usage)) {
-    size += chunk.length;
-    chunks.push(chunk);
-    if (size > limit) throw tooLong(what, limit);
+  try {
+    for await (const chunk of bytesOf(body, isGzipped(what, headers), usage)) {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size > limit) throw tooLong(what, limit);
+    }
+    return Buffer.concat(chunks);
+  } finally {
+    body.destroy();
   }
-  return Buffer.concat(chunks);
 }
 
 const tooLong = (what: string, limit: number): DataError =>

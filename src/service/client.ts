@@ -36,8 +36,9 @@ const MAX_LIMITED_MS = 1_800_000;
 const ANSWER_BYTES = 33_554_432;
 /** The result of a look-up has all contacts of a company, and is paid for: it is read up to this length. */
 const RESULT_BYTES = 268_435_456;
-/** Deadline of a complete answer, in idle timeouts. */
+/** Deadline of a complete answer, in idle timeouts; one about a job is paid for, and may be large. */
 const SILENCES = 2;
+const RESULT_SILENCES = 20;
 /** How long (ms) a POST under way may take to be answered when the run is to end: its answer says what was paid for. */
 const POST_GRACE_MS = 5_000;
 
@@ -57,7 +58,7 @@ export type Export = {
 /**
  * The outcome of a POST. "limited": 429, every request of the key waits, then this one may be made again. "unsent": it has not
  * reached the service. "unanswered": it may have. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text;
- * undefined: it broke off.
+ * undefined: it broke off, or looks so.
  */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
@@ -98,6 +99,8 @@ type Asking = {
   readonly json?: string;
   readonly accepts: (status: number) => boolean;
   readonly once?: boolean;
+  /** The deadline of the answer, in idle timeouts. */
+  readonly silences?: number;
 };
 
 /** Takes an answer, whose end has a deadline until the reader lifts it. */
@@ -183,8 +186,8 @@ export class Client {
     path: string,
     read: (status: number, value: unknown) => Value | undefined,
   ): Promise<Value> {
-    return this.#retry({ what, path, accepts: isResult }, async (response) => {
-      const value = toJson(await readBody(what, response, RESULT_BYTES, this.usage));
+    return this.#retry({ what, path, accepts: isResult, silences: RESULT_SILENCES }, async (response) => {
+      const value = toValue(await readBody(what, response, RESULT_BYTES, this.usage));
       return read(response.status, value) ?? this.#unusable(what, response, value);
     });
   }
@@ -212,11 +215,11 @@ export class Client {
 
   /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
   async post(what: string, path: string, body: unknown): Promise<Posted> {
-    const asking = { what, path, json: JSON.stringify(body), accepts: isResult };
+    const json = JSON.stringify(body);
+    const asking = { what, path, json, accepts: isResult, silences: RESULT_SILENCES };
     const tried = await this.#try<Posted>(asking, async (response) => {
-      const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
-      const json = toJson(text);
-      const value = json === undefined ? text?.toString() : json;
+      const bytes = await readBody(what, response, RESULT_BYTES, this.usage).catch(() => undefined);
+      const value = isWhole(bytes, response) ? toValue(bytes) : undefined;
       return { kind: "answered", status: response.status, value, answered: this.now() };
     });
     if (tried.kind === "done") return tried.result;
@@ -264,9 +267,9 @@ export class Client {
   }
 
   async #try<Result>(asking: Asking, read: Read<Result>): Promise<Tried<Result>> {
-    const { what, json, accepts } = asking;
+    const { what, json, accepts, silences = SILENCES } = asking;
     const { signal, idleTimeoutMs } = this.#options;
-    const deadline = openDeadline(signal, SILENCES * idleTimeoutMs, json === undefined ? 0 : POST_GRACE_MS);
+    const deadline = openDeadline(signal, silences * idleTimeoutMs, json === undefined ? 0 : POST_GRACE_MS);
     let response: Response | undefined;
     try {
       response = await this.#send(asking, deadline.signal);
@@ -370,4 +373,23 @@ export class Client {
 }
 
 /** Undefined if the bytes are no JSON, or are nested too deep. */
-const toJson = (bytes: Buffer | undefined): unknown => bytes && tryParseJson(bytes.toString("utf8"));
+const toJson = (bytes: Buffer | undefined): unknown =>
+  bytes && tryParseJson(bytes.toString("utf8").replace(/^\ufeff/, ""));
+
+/** JSON, or else the text. */
+function toValue(bytes: Buffer | undefined): unknown {
+  const json = toJson(bytes);
+  return json === undefined ? bytes?.toString() : json;
+}
+
+/** Headers of an answer whose cut is an error: it says its length, or comes in chunks or compressed. */
+const ENDED = ["content-length", "transfer-encoding", "content-encoding"];
+/** A text that is no JSON and begins as JSON or markup does, without its end. */
+const CUT = /^\s*(?:[-\d{["]|(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\s*$|<(?![\s\S]*>\s*$))/;
+
+/** Whether the text of an answer has its end, as far as that can be known. An empty one says nothing. */
+function isWhole(bytes: Buffer | undefined, { headers }: Response): boolean {
+  const text = bytes?.toString() ?? "";
+  const isEnded = ENDED.some((name) => headers[name] !== undefined) || toJson(bytes) !== undefined;
+  return text.trim() !== "" && (isEnded || !CUT.test(text));
+}
