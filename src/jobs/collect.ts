@@ -91,10 +91,11 @@ function* judged(run: JobRun, { key, job, at }: Watched, reply: JobReply): Gener
   if (isSlow) return { kind: "known", code: "processing", error: new Error("still processing") };
   if (reply.kind !== "answered") return reply;
   const { [type.kind]: text } = reply.answer.value;
-  const item = typeof text === "string" ? normalizeItem(type.kind, text) : null;
-  if (item === null || book.keyOf(item) === key) return reply;
+  if (typeof text !== "string" || text === "") return reply;
+  const item = normalizeItem(type.kind, text) ?? normalizeItem(type.kind, withoutUrl(text));
+  if (item !== null && book.keyOf(item) === key) return reply;
   const where = `the answer about the job ${quoted(job)} names another item`;
-  if (book.has(book.keyOf(item))) {
+  if (item !== null && book.has(book.keyOf(item))) {
     const error = new DataError(`Cannot ${type.collect.what}: ${where}. Tell the service's owner`);
     const cost = type.costOf(reply.answer.value);
     return { kind: "unusable", error, code: "the answer names another item", cost };
@@ -102,6 +103,10 @@ function* judged(run: JobRun, { key, job, at }: Watched, reply: JobReply): Gener
   yield warning(`${stream}: ${where} than was submitted. It is delivered`);
   return reply;
 }
+
+/** The host or address of a URL. */
+const withoutUrl = (text: string): string =>
+  text.replace(/^\s*(?:[a-z][a-z\d+.-]*:\/\/|mailto:)/i, "").replace(/[/:?#].*$/s, "");
 
 /** A reply was useless. Its cost is charged; what the service said of its time no longer counts. */
 async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise<void> {

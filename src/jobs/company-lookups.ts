@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import type { CompanyLookup } from "../config/config.ts";
 import { knownCode } from "../service/error-table.ts";
 import type { Answer, JobReply, JobType } from "./job-type.ts";
@@ -52,20 +52,22 @@ function readResult(status: number, value: unknown): JobReply | undefined {
 function toAnswer(value: JsonObject): Answer {
   const { status, error_code } = value;
   const code = status === "error" ? (error_code === undefined ? "error" : knownCode(error_code)) : null;
-  const failed =
-    code !== null && code !== "COMPANY_NOT_FOUND" && costOf(value) === 0 && creditsOf(value) === 0;
+  const isFree = costOf(value) === 0 && creditsOf(value).every((credits) => credits === 0);
+  const failed = code !== null && code !== "COMPANY_NOT_FOUND" && isFree;
   return { value, failed, code };
 }
 
 /** The larger of the credits that a reply names and of its contacts. */
 function costOf(value: unknown): number {
   const { contacts } = fieldsOf(value);
-  return Math.max(Array.isArray(contacts) ? contacts.length : 0, creditsOf(value) ?? 0);
+  return Math.max(Array.isArray(contacts) ? contacts.length : 0, ...creditsOf(value).map((one) => one ?? 0));
 }
 
-/** The credits that a reply names; undefined for a value that is no cost. */
-function creditsOf(value: unknown): number | undefined {
-  const { credits_used: named } = fieldsOf(value);
+/** The credits that a reply names, in its envelope and in its data; undefined for a value that is no cost. */
+const creditsOf = (value: unknown): readonly (number | undefined)[] =>
+  [value, objectOf(value)["data"]].map((one) => toCredits(objectOf(one)["credits_used"]));
+
+function toCredits(named: unknown): number | undefined {
   if (named === undefined || named === null) return 0;
   const isDecimal = typeof named !== "object" && /^\d+(?:\.\d+)?$/.test(String(named));
   return isDecimal && Number(named) <= MAX_COST ? Number(named) : undefined;

@@ -19,7 +19,7 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const { status, value, answered } = posted;
   const code = envelopeCode(value) ?? resultCode(value);
   const why = retryWhen(status, code);
-  const cost = status < 300 ? type.costOf(value) : 0;
+  const cost = status < 300 ? costIn(type, value) : 0;
   // The interface does not say by which status a submission is taken, nor what a paid response may contain.
   const isTaken = code === undefined || (type.polling === null && why === undefined);
   if (status >= 200 && status < 300 && isTaken) {
@@ -65,9 +65,21 @@ function replyOf(client: Client, type: JobType, status: number, value: unknown):
     type.result(status, value) ?? {
       kind: status === 403 ? "denied" : code === "JOB_NOT_FOUND" ? "known" : "unusable",
       ...{ error: isAnswer ? odd : refusal, code: code ?? `status ${status}` },
-      ...{ isRetryable: isAnswer || status >= 500, cost: isAnswer ? type.costOf(value) : 0 },
+      ...{ isRetryable: isAnswer || status >= 500, cost: isAnswer ? costIn(type, value) : 0 },
     }
   );
+}
+
+const COST_LEVELS = 6;
+const COST_PARTS = 1_000;
+
+/** The highest cost that an answer of no known form names anywhere, be it in JSON or in text. */
+function costIn(type: JobType, value: unknown, levels = COST_LEVELS): number {
+  const [, credits_used] =
+    typeof value === "string" ? (/"credits_used"\s*:\s*"?([\d.]+)/.exec(value) ?? []) : [];
+  const parts = typeof value === "object" && value !== null && levels > 0 ? Object.values(value) : [];
+  const inner = parts.slice(0, COST_PARTS).map((part) => costIn(type, part, levels - 1));
+  return Math.max(type.costOf(credits_used === undefined ? value : { credits_used }), ...inner);
 }
 
 /** The fields of an answer, which are next to the envelope's, or in its `data`. */

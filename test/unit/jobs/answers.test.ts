@@ -22,6 +22,11 @@ const creditsIn = ({ saved }: JobService): number => {
 
 /** No price, and not free either. */
 const NO_COSTS = [1e12, "1e400", "0x0", -1, [], "five"];
+const ODD_FORMS = [
+  ...[[{ credits_used: 7 }], { result: { credits_used: 7 } }, { data: [{ credits_used: "7" }] }],
+  ...[{ data: { data: { credits_used: 7 } } }, { credits_used: 7, data: { credits_used: 0 } }],
+  ...['{"credits_used":7}', '{"status":"success","credits_used": 7,}'],
+];
 type Case = [what: string, status: number, value: unknown, rows: number, credits: number, again: boolean];
 
 describe("the result of a look-up", () => {
@@ -51,6 +56,9 @@ describe("the result of a look-up", () => {
       1,
       false,
     ],
+    ...ODD_FORMS.map(
+      (value): Case => [`of no known form: ${JSON.stringify(value)}`, 200, value, 0, 7, false],
+    ),
     ["of no known form, and costs", 200, { status: "odd", credits_used: 7 }, 0, 7, false],
     ["processing", 202, { status: "processing" }, 0, 0, false],
     ["queued, with status 200", 200, { status: "queued" }, 0, 0, false],
