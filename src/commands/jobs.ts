@@ -57,10 +57,11 @@ function forecastText(forecast: Forecast): string {
   ].join("\n");
 }
 
-function toSubmit({ would_submit, waiting, unknown_inputs }: Forecast): string {
+function toSubmit({ would_submit, waiting, unknown_inputs, price }: Forecast): string {
   const rows = `what the rows of ${unknown_inputs.join(" and ")} name`;
   if (waiting === 0) return unknown_inputs.length === 0 ? "nothing" : `only ${rows}`;
-  const items = `${shown(would_submit)} of ${plural(waiting, "waiting item")}`;
+  const most = price === null && would_submit > 1 ? "at most " : "";
+  const items = `${most}${shown(would_submit)} of ${plural(waiting, "waiting item")}`;
   return unknown_inputs.length === 0 ? items : `${items}, and ${rows}`;
 }
 

@@ -306,7 +306,9 @@ export class Book {
 
   /** Charges, and jobs in flight. */
   account(now: number): Account {
-    return accountOf(this.#charges, this.unanswered, this.#options, now);
+    const own = [...this.#busy].map((key) => this.get(key)).filter(isOwn);
+    const awaited = own.flatMap(({ subs }) => subs);
+    return accountOf(this.#charges, { unanswered: this.unanswered, awaited }, this.#options, now);
   }
 
   /** Day, submissions and credits. */

@@ -8,27 +8,27 @@ export type Caps = {
 };
 
 /**
- * How many items may be submitted now. Each open job reserves the highest price known. One item may go alone while
- * anything of a cap is left: only its answer, or a higher price than all before, can pass the cap. After a higher price
+ * How many items may be submitted now. Each open job reserves the highest price known. While no price is known, one is open
+ * at a time, of all syncs. One item may go alone while anything of a cap is left: only its answer, or a higher price than all before, can pass the cap. After a higher price
  * nothing goes until the jobs that were open then are answered.
  */
 export function roomFor({ submissions, credits }: Caps, account: Account): number {
-  const { sync, day, month, price, isRising, probes } = account;
+  const { sync, day, month, isRising, probes } = account;
   const rooms = [
     submissions.sync - sync.submitted,
     submissions.day - day.submitted,
-    creditRoom(credits.sync, sync, price),
-    creditRoom(credits.day, day, price),
-    creditRoom(credits.month, month, price),
+    creditRoom(credits.sync, sync, account),
+    creditRoom(credits.day, day, account),
+    creditRoom(credits.month, month, account),
   ];
   return isRising ? 0 : Math.max(0, Math.min(probes, ...rooms));
 }
 
-function creditRoom(cap: number, { credits, open }: Charged, price: number): number {
+function creditRoom(cap: number, { credits, open }: Charged, { price, isAwaited }: Account): number {
   const left = cap - credits;
   if (left <= 0 || left === Number.POSITIVE_INFINITY) return left;
-  const alone = open === 0 ? 1 : 0;
-  return price === 0 ? alone : Math.max(alone, Math.floor(left / price) - open);
+  if (price === 0) return open > 0 || isAwaited ? 0 : 1;
+  return Math.max(open === 0 ? 1 : 0, Math.floor(left / price) - open);
 }
 
 /** The caps that were passed, in words. */

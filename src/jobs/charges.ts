@@ -1,4 +1,4 @@
-import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
+import { addDays, BEGINNING, DAY_MS, type Day, dayOf, HOUR_MS } from "../base/time.ts";
 import { isInFlight, probesLeft } from "./due.ts";
 import { compare, isOut, type Submission } from "./join.ts";
 
@@ -74,12 +74,18 @@ export const priceOfLost = (charges: Charges): number => priceOf(charges) || UNK
 /** Whether it is not known yet what a submission costs. */
 export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
 
+/** The first price is waited for, for at most this long (ms). */
+const AWAITED_MS = 7 * DAY_MS;
+
 export type Account = ReturnType<typeof accountOf>;
 
-/** All that is known of money when an item is to be bought. @param unanswered all submissions without an answer */
+/** Submissions without an answer: all, and those whose answers this connection asks for. */
+type Out = { readonly unanswered: readonly Submission[]; readonly awaited: readonly Submission[] };
+
+/** All that is known of money when an item is to be bought. */
 export function accountOf(
   charges: Charges,
-  unanswered: readonly Submission[],
+  { unanswered, awaited }: Out,
   { syncId, runId }: { readonly syncId: string; readonly runId: string },
   now: number,
 ) {
@@ -104,6 +110,8 @@ export function accountOf(
     month: charged((day) => day.slice(0, 7) === today.slice(0, 7)),
     /** 0: no answer has cost anything so far. */
     price,
+    /** Whether a job of this connection is open, of whatever sync, that may yet tell the first price. */
+    isAwaited: awaited.some((sub) => isUncharged(sub) && !isLost(sub) && now - sub.at < AWAITED_MS),
     /** Whether jobs are open that left before the price rose: their answers may be as expensive, or more. */
     isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risenAt && now - sub.at < HOUR_MS),
     /** How many items may go because of lost answers. */

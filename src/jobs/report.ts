@@ -149,8 +149,9 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
   const account = book.account(now);
   const { sync, day, month } = caps.credits;
   const left = Math.min(sync, day - account.day.credits, month - account.month.credits);
-  // The run learns a price from its first answer; until then one credit is the least.
-  const room = roomFor(caps, { ...account, price: account.price || 1 });
+  // The run learns a price from its first answer. One credit is the least.
+  const first = roomFor(caps, account);
+  const room = first > 0 && account.price === 0 ? roomFor(caps, { ...account, price: 1 }) : first;
   const wouldSubmit = Math.min(inputs.waiting, room);
   const mayCost = wouldSubmit > 0 || (froms.length > 0 && room > 0) ? Math.max(0, left) : 0;
   return {
@@ -160,6 +161,8 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
     waiting: inputs.waiting,
     /** The streams whose rows name more items, which are known only when they are read. */
     unknown_inputs: froms,
+    /** The price that each open job reserves, in credits; null: not known yet, so that `would_submit` is the most. */
+    price: costs(type) && account.price === 0 ? null : account.price,
     /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
     may_cost: costs(type) ? mayCost : null,
     open: withStep(book.unanswered, "open").length,

@@ -31,6 +31,12 @@ const CONTACTS = Array.from({ length: 12_000 }, (_, nth) => ({
 }));
 const LONG = "x".repeat(100_000);
 
+const QUEUED: Behaviour = { result: () => ({ status: 200, body: { status: "queued" } }) };
+/** Answers the submission of some items with these bytes. */
+const saying = (items: readonly string[], bytes: string): Behaviour => ({
+  wild: { method: "POST", items: [...items], answer: (response) => response.socket?.end(bytes) },
+});
+
 const SCENES: Readonly<Record<string, Scene>> = {
   "an answer as high as the cap lets the next ones go one by one": {
     syncs: [{ behaviour: { price: 100 }, bought: [A] }, { bought: ITEMS.slice(1) }],
@@ -93,20 +99,71 @@ const SCENES: Readonly<Record<string, Scene>> = {
       },
     ],
   },
-  "a verification that is cut is a lost answer": {
-    setting: "email_verification",
-    settings: { emails: EMAILS.slice(0, 2) },
+  ...Object.fromEntries(
+    ['{"success":true,"deliv', "tru", "-", "1e", "0.", "<html><bo", "<?xml version", " "].map((text) => [
+      `a verification that is cut is a lost answer: ${text}`,
+      {
+        setting: "email_verification",
+        settings: { emails: EMAILS.slice(0, 2) },
+        syncs: [
+          {
+            behaviour: saying(EMAILS.slice(0, 1), `HTTP/1.1 200 OK\r\n\r\n${text}`),
+            ...{ delivered: EMAILS.slice(1, 2), warns: "1 submission got no answer" },
+          },
+          { after: 40 * DAY, bought: [] },
+        ],
+      } satisfies Scene,
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      '"[ok] deliverable"',
+      "[OK] deliverable",
+      '""',
+      '"a","b"',
+      "{'a': True}",
+      '{"score":NaN}',
+      "tru",
+      "<b>",
+    ].map((text) => [
+      `a verification with its length is an answer, whatever it says: ${text}`,
+      {
+        setting: "email_verification",
+        settings: { emails: EMAILS.slice(0, 1) },
+        syncs: [
+          {
+            behaviour: saying(EMAILS, `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`),
+            delivered: EMAILS.slice(0, 1),
+          },
+        ],
+      } satisfies Scene,
+    ]),
+  ),
+  "one look-up is open at a time until its price is known, over all syncs": {
+    settings: { domains: ITEMS, max_wait_seconds: 0 },
+    syncs: [
+      { behaviour: QUEUED, bought: [A] },
+      { behaviour: QUEUED, after: DAY, bought: [] },
+      { behaviour: QUEUED, after: 2 * DAY, bought: [] },
+      { behaviour: QUEUED, after: 2 * DAY, bought: 1 },
+      { behaviour: { price: 3 }, settings: { domains: ITEMS }, bought: ITEMS.length - 2 },
+    ],
+  },
+  "a result under the URL of another item is that item's": {
+    settings: { domains: ITEMS.slice(0, 2) },
     syncs: [
       {
         behaviour: {
-          wild: {
-            ...{ method: "POST", items: EMAILS.slice(0, 1) },
-            answer: (response) => response.socket?.end('HTTP/1.1 200 OK\r\n\r\n{"success":true,"deliv'),
-          },
+          result: (job_id, domain) => ({
+            ...{ status: 200 },
+            body: {
+              job_id,
+              ...success({ domain: domain === A ? domain : `https://www.${A}/x`, credits_used: 2 }),
+            },
+          }),
         },
-        ...{ delivered: EMAILS.slice(1, 2), warns: "1 submission got no answer" },
+        ...{ delivered: [A], says: "4 credits used in this sync" },
       },
-      { after: 40 * DAY, bought: [] },
     ],
   },
   "a check that waits over a weekend is no problem": {

@@ -44,13 +44,20 @@ describe("jobs", () => {
     const { code, stdout, stderr } = await shown("--config", config);
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toContain(
-      "2 of 3 waiting items, and what the rows of people name. It may use up to 40 credits",
+      "at most 2 of 3 waiting items, and what the rows of people name. It may use up to 40 credits",
     );
     expect(stdout).toContain("\nü@x.example  new\n");
     const [lookups] = JSON.parse((await shown("--config", config, "--json")).stdout);
     const nothing = { due: null, job_id: null, submitted: null, credits: null, code: null };
     expect(lookups).toEqual({
-      ...{ setting: "company_lookup", would_submit: 2, waiting: 3, unknown_inputs: ["people"], may_cost: 40 },
+      ...{
+        setting: "company_lookup",
+        would_submit: 2,
+        waiting: 3,
+        unknown_inputs: ["people"],
+        price: null,
+        may_cost: 40,
+      },
       ...{ open: 0, unknown: 0, invalid: { count: 1, places: ["company_lookup.domains[3]"] }, suppressed: 0 },
       ...{ today: NONE, this_month: NONE, spent: [], receipts: expect.any(String), purchases: 0 },
       items: ["a", "b", "c"].map((name, nth) => ({
