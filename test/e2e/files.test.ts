@@ -141,7 +141,10 @@ describe("read --output", () => {
     };
     await added();
     const { recheck } = JSON.parse(readFileSync(summary, "utf8")).streams[0];
+    // The window of the next run may have the day before yesterday, and writes what the files lack.
+    const newest = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
     const isUnproven = (row: Row): boolean =>
+      dayOf(row) < newest &&
       recheck.some(([first, last]: string[]) => `${first}` <= dayOf(row) && dayOf(row) <= `${last}`);
     const unproven = people(sandbox).filter(isUnproven);
     expect(unproven.length).toBeGreaterThan(10);
