@@ -187,7 +187,7 @@ export class Client {
     read: (status: number, value: unknown) => Value | undefined,
   ): Promise<Value> {
     return this.#retry({ what, path, accepts: isResult, silences: RESULT_SILENCES }, async (response) => {
-      const value = toValue(await readBody(what, response, RESULT_BYTES, this.usage));
+      const value = toValue(await readBody(what, response, RESULT_BYTES, this.usage), true);
       return read(response.status, value) ?? this.#unusable(what, response, value);
     });
   }
@@ -219,7 +219,7 @@ export class Client {
     const asking = { what, path, json, accepts: isResult, silences: RESULT_SILENCES };
     const tried = await this.#try<Posted>(asking, async (response) => {
       const bytes = await readBody(what, response, RESULT_BYTES, this.usage).catch(() => undefined);
-      const value = isWhole(bytes, response) ? toValue(bytes) : undefined;
+      const value = toValue(bytes, hasEnd(response));
       return { kind: "answered", status: response.status, value, answered: this.now() };
     });
     if (tried.kind === "done") return tried.result;
@@ -373,23 +373,21 @@ export class Client {
 }
 
 /** Undefined if the bytes are no JSON, or are nested too deep. */
-const toJson = (bytes: Buffer | undefined): unknown =>
-  bytes && tryParseJson(bytes.toString("utf8").replace(/^\ufeff/, ""));
+const toJson = (bytes: Buffer | undefined): unknown => bytes && jsonIn(bytes.toString("utf8"));
 
-/** JSON, or else the text. */
-function toValue(bytes: Buffer | undefined): unknown {
-  const json = toJson(bytes);
-  return json === undefined ? bytes?.toString() : json;
-}
+const jsonIn = (text: string): unknown => tryParseJson(text.replace(/^\ufeff/, ""));
 
-/** Headers of an answer whose cut is an error: it says its length, or comes in chunks or compressed. */
-const ENDED = ["content-length", "transfer-encoding", "content-encoding"];
 /** A text that is no JSON and begins as JSON or markup does, without its end. */
 const CUT = /^\s*(?:[-\d{["]|(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\s*$|<(?![\s\S]*>\s*$))/;
 
-/** Whether the text of an answer has its end, as far as that can be known. An empty one says nothing. */
-function isWhole(bytes: Buffer | undefined, { headers }: Response): boolean {
-  const text = bytes?.toString() ?? "";
-  const isEnded = ENDED.some((name) => headers[name] !== undefined) || toJson(bytes) !== undefined;
-  return text.trim() !== "" && (isEnded || !CUT.test(text));
+/** JSON, or else the text; undefined for one that is empty, or looks cut. @param isEnded whether it cannot be cut */
+function toValue(bytes: Buffer | undefined, isEnded: boolean): unknown {
+  const text = bytes?.toString("utf8") ?? "";
+  const json = jsonIn(text);
+  if (json !== undefined) return json;
+  return text.trim() === "" || (!isEnded && CUT.test(text)) ? undefined : text;
 }
+
+/** Whether a cut would have been an error: the answer says its length, or comes in chunks or compressed. */
+const hasEnd = ({ headers }: Response): boolean =>
+  ["content-length", "transfer-encoding", "content-encoding"].some((name) => headers[name] !== undefined);
