@@ -91,17 +91,20 @@ export class Receipts {
     return await attempt(this.#path, async () => {
       const text = `${headerOf(this.#salts)}${textOf(known)}`;
       const before = await open(this.#path, "r").catch(() => undefined);
-      const isReplaced = await replaceFile(this.#path, text).then(
-        () => true,
-        () => false,
-      );
-      this.#file = await open(this.#path, APPEND);
-      if (isReplaced) await this.#keepNews(before, this.#file);
-      await before?.close();
-      if (isReplaced) this.#left(text);
-      else this.#size = await this.#mend(this.#file);
-      this.#links = (await this.#file.stat()).nlink;
-      return isReplaced;
+      try {
+        const isReplaced = await replaceFile(this.#path, text).then(
+          () => true,
+          () => false,
+        );
+        this.#file = await open(this.#path, APPEND);
+        if (isReplaced && before !== undefined) await this.#keepNews(before, this.#file);
+        if (isReplaced) this.#left(text);
+        else this.#size = await this.#mend(this.#file);
+        this.#links = (await this.#file.stat()).nlink;
+        return isReplaced;
+      } finally {
+        await before?.close();
+      }
     });
   }
 
@@ -148,10 +151,9 @@ export class Receipts {
   }
 
   /** Appends to the new file what another run, which knows the old one by another mount, wrote until it was replaced. */
-  async #keepNews(before: FileHandle | undefined, file: FileHandle): Promise<void> {
-    const { end } = before === undefined ? { end: this.#torn } : await endOf(before, this.#whole);
+  async #keepNews(before: FileHandle, file: FileHandle): Promise<void> {
+    const { end } = await endOf(before, this.#whole);
     if (end.equals(this.#torn)) return;
-    await before?.close();
     await file.appendFile(end.subarray(0, end.lastIndexOf(LINE_BREAK) + 1));
     await file.datasync();
     throw shared(this.#path);

@@ -19,15 +19,17 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const { status, value, answered } = posted;
   const code = envelopeCode(value) ?? resultCode(value);
   const why = retryWhen(status, code);
-  const cost = status < 300 ? costIn(type, value) : 0;
+  const isAnswer = status >= 200 && status < 300;
   // The interface does not say by which status a submission is taken, nor what a paid response may contain.
-  const isTaken = code === undefined || (type.polling === null && why === undefined);
-  if (status >= 200 && status < 300 && isTaken) {
-    const taken = value === undefined ? undefined : type.taken(value, item, answered);
+  const isAccepted = isAnswer && (code === undefined || (type.polling === null && why === undefined));
+  const taken = isAccepted && value !== undefined ? type.taken(value, item, answered) : undefined;
+  if (taken !== undefined) return taken;
+  const cost = isAnswer ? costIn(type, value) : 0;
+  if (isAccepted) {
     const error = new DataError(
       `Cannot ${what}: the service accepted it, but its answer is cut or names no job`,
     );
-    return taken ?? { kind: "unknown", error, cost };
+    return { kind: "unknown", error, cost };
   }
   const error = client.refusal(what, status, code);
   return why === undefined || cost > 0
