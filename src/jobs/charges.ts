@@ -1,5 +1,5 @@
-import { addDays, BEGINNING, DAY_MS, type Day, dayOf, HOUR_MS } from "../base/time.ts";
-import { isInFlight, probesLeft } from "./due.ts";
+import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
+import { FRESH_MS, isInFlight, probesLeft } from "./due.ts";
 import { compare, isOut, type Submission } from "./join.ts";
 
 /** Counters of one day, sync and run, which only grow: submissions, those that were not taken after all, credits. */
@@ -74,9 +74,6 @@ export const priceOfLost = (charges: Charges): number => priceOf(charges) || UNK
 /** Whether it is not known yet what a submission costs. */
 export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
 
-/** The first price is waited for, for at most this long (ms). */
-const AWAITED_MS = 7 * DAY_MS;
-
 export type Account = ReturnType<typeof accountOf>;
 
 /** Submissions without an answer: all, and those whose answers this connection asks for. */
@@ -111,7 +108,7 @@ export function accountOf(
     /** 0: no answer has cost anything so far. */
     price,
     /** Whether a job of this connection is open, of whatever sync, that may yet tell the first price. */
-    isAwaited: awaited.some((sub) => isUncharged(sub) && !isLost(sub) && now - sub.at < AWAITED_MS),
+    isAwaited: awaited.some((sub) => isUncharged(sub) && !isLost(sub) && now - sub.at < FRESH_MS),
     /** Whether jobs are open that left before the price rose: their answers may be as expensive, or more. */
     isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risenAt && now - sub.at < HOUR_MS),
     /** How many items may go because of lost answers. */

@@ -4,7 +4,7 @@ import { DAY_MS } from "../base/time.ts";
 import { normalizeItem } from "../config/items.ts";
 import { OUT_OF_CREDITS } from "../service/error-table.ts";
 import { type Event, warning } from "../sync/event.ts";
-import { dueAt, isLastFailure, laterAt, nextPolls } from "./due.ts";
+import { dueAt, FRESH_MS, isLastFailure, laterAt, nextPolls } from "./due.ts";
 import { unseal } from "./email-jobs.ts";
 import { fail, isOver, type JobRun, save, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
@@ -17,8 +17,6 @@ const SILENT_IN_A_ROW = 3;
 /** Useless replies, and none that was proper: the rest of the jobs is left to the next run. */
 const MAX_USELESS = 50;
 const DENIED = 3;
-/** After this age (ms) a job without a result is only a warning. */
-const FRESH = 7 * DAY_MS;
 /** "Processing" is a usual answer for this long (ms): checks wait over weekends and holidays. */
 const SLOW = 4 * DAY_MS;
 
@@ -197,6 +195,6 @@ export function collectFailure({ client, collecting }: JobRun): unknown {
       { cause: denied[0]?.lastProblem?.error },
     );
   const isFresh = ({ at, lastProblem }: Watched): boolean =>
-    (lastProblem?.kind === "unusable" || lastProblem?.kind === "silent") && client.now() - at < FRESH;
+    (lastProblem?.kind === "unusable" || lastProblem?.kind === "silent") && client.now() - at < FRESH_MS;
   return jobs.find(isFresh)?.lastProblem?.error;
 }

@@ -1,6 +1,8 @@
 import { DAY_MS, dayOf, HOUR_MS, startOf } from "../base/time.ts";
 import { type Item, type Submission, withStep } from "./join.ts";
 
+/** For this long (ms) a job may yet have a result: its price is waited for, and a result without use fails the stream. */
+export const FRESH_MS = 7 * DAY_MS;
 /** An item that the service refused is submitted again after this time (ms). */
 const REFUSED_FOR = 30 * DAY_MS;
 /** How long (ms) to wait before an item whose job failed is submitted again: once each. */
