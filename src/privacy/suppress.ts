@@ -15,10 +15,10 @@ export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...Naming
 ]);
 
 /** The name of a column, which a list may begin with. */
-const HEADER = /^(?:e-?mail|domain|id)s?$/i;
+const HEADER = /^(?:e-?mail|domain|id)s?$/;
 const DIGEST = /^(?:sha256:)?[0-9a-f]{64}$/;
-/** An entry whose normal form is its lower case: an e-mail, or an id. */
-const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9][\w-]*)$/i;
+/** An e-mail or an id that no rule of items would change. */
+const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9][\w-]*)$/;
 /** Between the bars of an id. Names with dots have no hyphen at an end, as host names have none. */
 const LABEL = String.raw`[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]*[\p{L}\p{M}\p{N}_])?`;
 const ID_PART = new RegExp(String.raw`^(?:[\p{L}\p{M}\p{N}_-]+|${LABEL}(?:\.${LABEL})+)$`, "u");
@@ -127,14 +127,14 @@ export function readSuppression(path: string | null): Suppression {
   if (text.trim() === "") refuse("it is empty. If it is to name no one, write a comment into it");
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim().replace(/(?:^|\s+)#.*/, ""));
   const entries = lines.map((line) => (line === "" ? [] : namesOf(line)));
-  const wrong = linesOf(entries, (names) => names === undefined);
+  const wrong = linesWith(entries, (names) => names === undefined);
   if (wrong !== "") {
     refuse(
       `${wrong} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. ` +
         "Write one a line, without quotes, path or port; an id with other characters as its digest",
     );
   }
-  const bare = linesOf(entries, (names) => names?.[1] === `sha256:${names?.[0]}`);
+  const bare = linesWith(entries, (names) => names?.[1] === `sha256:${names?.[0]}`);
   const warning =
     `The suppress_file "${path}" has 64 hexadecimal digits alone in ${bare}: they are read as an id and as a digest. ` +
     'Write "sha256:" before a digest';
@@ -145,7 +145,7 @@ export function readSuppression(path: string | null): Suppression {
 }
 
 /** Returns "line 3, 5 and others", or "" if no entry is such. */
-function linesOf(entries: readonly Names[], isSuch: (names: Names) => boolean): string {
+function linesWith(entries: readonly Names[], isSuch: (names: Names) => boolean): string {
   const found = entries.flatMap((names, nth) => (isSuch(names) ? [nth + 1] : []));
   if (found.length === 0) return "";
   return `line ${found.slice(0, MAX_LINES_NAMED).join(", ")}${found.length > MAX_LINES_NAMED ? " and others" : ""}`;
@@ -156,11 +156,12 @@ type Names = readonly string[] | undefined;
 
 /** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */
 function namesOf(entry: string): Names {
-  if (PLAIN_ENTRY.test(entry) && entry.length !== 64) return HEADER.test(entry) ? [] : [entry.toLowerCase()];
   // An address may have an asterisk, and hardly does: this is a pattern.
   if (/[\s*]/.test(entry)) return undefined;
   const bare = bareOf(entry);
   if (DIGEST.test(bare)) return bare.length === 64 ? [bare, `sha256:${bare}`] : [bare];
+  if (HEADER.test(bare)) return [];
+  if (PLAIN_ENTRY.test(bare)) return [bare];
   if (bare.includes("@")) {
     const address = normalizeItem("email", bare);
     return address !== null && LOCAL_PART.test(address) ? [address, bare] : undefined;
