@@ -6,8 +6,8 @@ export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
 export type SchemaError = ErrorObject;
 
 /**
- * Compiles schemas. `fill`: a check names every error with its schema, and fills in defaults; otherwise it stops at the first. `formats`:
- * those that a check knows; without them it reads no format.
+ * Compiles schemas. `fill`: a check names every error with its schema, and fills in defaults; otherwise it stops at the
+ * first. `formats`: those that a check knows; without them it reads no format.
  */
 export function schemaCompiler({
   fill,

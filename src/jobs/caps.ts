@@ -9,8 +9,8 @@ export type Caps = {
 
 /**
  * How many items may be submitted now. Each open job reserves the highest price known. While no price is known, one is open
- * at a time, of all syncs. One item may go alone while anything of a cap is left: only its answer, or a higher price than all before, can pass the cap. After a higher price
- * nothing goes until the jobs that were open then are answered.
+ * at a time, of all syncs. One item may go alone while anything of a cap is left: only its answer, or a higher price than
+ * all before, can pass the cap. After a higher price nothing goes until the jobs that were open then are answered.
  */
 export function roomFor({ submissions, credits }: Caps, account: Account): number {
   const { sync, day, month, isRising, probes } = account;
