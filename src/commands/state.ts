@@ -13,6 +13,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { parseStateText, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { covered, type DayRange, isProven, missingDaysOf, uncovered, withStatus } from "../sync/coverage.ts";
+import { withTurn } from "../sync/daily-check.ts";
 import { type DaySettings, whatToRead } from "../sync/range.ts";
 import { filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 
@@ -77,7 +78,7 @@ const isDated = (state: unknown): boolean =>
 /** The settings of a config that names no days. */
 function defaults(): DaySettings {
   const lookbackWindowDays = Number(innerProperty(configSpec(), "lookback_window_days")?.default);
-  return { startDate: null, endDate: null, lookbackWindowDays, ignoreMissingDays: [] };
+  return { startDate: null, endDate: null, lookbackWindowDays, rereadDays: 0, ignoreMissingDays: [] };
 }
 
 function describeStream(
@@ -111,11 +112,12 @@ function describeRows(state: RowState): readonly string[] {
 }
 
 /** Says what a run reads, as `read` decides it. @param config undefined: the defaults are assumed */
-function describeNext(state: RowState, config: Config | undefined, today: Day): readonly string[] {
+function describeNext(saved: RowState, config: Config | undefined, today: Day): readonly string[] {
   const key = config && keyDigest(config.apiKey);
   const settings = config ?? defaults();
+  const state = withTurn(saved, whatToRead(saved, settings, today), settings, today);
   const plan = whatToRead(state, settings, today, key);
-  const { missing, again, holes, undated, window } = plan;
+  const { missing, again, holes, reread, undated, window } = plan;
   const assumed = `, with the defaults (lookback_window_days ${settings.lookbackWindowDays}, no dates)`;
   const check = plan.daily ? "count the proven days once" : "";
   const parts = [
@@ -123,6 +125,7 @@ function describeNext(state: RowState, config: Config | undefined, today: Day): 
     missing.length > 0 && `missing days: ${missing.join(", ")}`,
     again.length > 0 && `days that changed while they were read: ${inWords(again)}`,
     holes.length > 0 && `days that were never read: ${inWords(holes)}`,
+    reread.length > 0 && `days whose turn it is to be read again: ${inWords(reread)}`,
     undated && "rows without a date",
     window &&
       (window.until === "now" ? `${nameOf(window.from)} up to now` : inWords([[window.from, window.until]])),

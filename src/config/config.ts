@@ -42,6 +42,7 @@ type Settings = {
   readonly emailVerification: EmailVerification | null;
   readonly emailCheck: EmailCheck | null;
   readonly lookbackWindowDays: number;
+  readonly rereadDays: number;
   readonly maxWindowRows: number;
   readonly numWorkers: number;
   readonly requestsPerMinute: number;

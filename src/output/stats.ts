@@ -40,6 +40,8 @@ export type StreamSummary = Cost & {
   readonly error: string | null;
   /** Those in files that can be seen, or those that came where none are written. */
   readonly rows: number;
+  /** Those among the rows that came whose days were read again in turn. */
+  readonly reread_rows: number;
   readonly expected_rows: number | null;
   /** Each window that the state covers, in their order; none for a stream of jobs. */
   readonly windows: readonly WindowRecord[];
@@ -69,7 +71,7 @@ type Mark = { readonly at: number; readonly usage: Usage };
 type Closed = Extract<Event, { kind: "close" }>;
 
 /** The part of a summary that events add up. */
-type Sums = "expected_rows" | "windows" | "suppressed" | "files" | "state_after" | "spent";
+type Sums = "reread_rows" | "expected_rows" | "windows" | "suppressed" | "files" | "state_after" | "spent";
 
 /** A stream's first and last event, and the sums of those between. */
 type StreamRecord = {
@@ -165,7 +167,8 @@ export class RunStats {
 
   #open(opened: StreamRecord["opened"]): void {
     const files = this.destination.output === undefined ? null : 0;
-    const sums = { expected_rows: null, windows: [], suppressed: 0, files, state_after: null, spent: null };
+    const none = { reread_rows: 0, expected_rows: null, suppressed: 0, state_after: null, spent: null };
+    const sums = { ...none, windows: [], files };
     this.#streams.push({ opened, from: this.#mark(), arrived: 0, published: 0, sums });
   }
 
@@ -174,6 +177,7 @@ export class RunStats {
     if (event.kind === "estimate") sums.expected_rows = event.rows;
     if (event.kind === "records") {
       stream.arrived += event.lines.length;
+      if (event.why === "turn") sums.reread_rows += event.lines.length;
       sums.suppressed += event.suppressed ?? 0;
     }
     if (event.kind === "checkpoint") {

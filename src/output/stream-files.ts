@@ -65,11 +65,11 @@ export class StreamFiles {
 
   /** @param newest the number of the stream's newest file */
   async append(
-    { lines, window = 0, span, isReread }: Extract<Event, { kind: "records" }>,
+    { lines, window = 0, span, why }: Extract<Event, { kind: "records" }>,
     newest: number,
   ): Promise<void> {
-    if (isReread === true) this.#unknown ??= await unknownRows(this.folder, this.name, newest);
-    const rows = isReread === true ? (this.#unknown?.(lines) ?? lines) : lines;
+    if (why === "lookback") this.#unknown ??= await unknownRows(this.folder, this.name, newest);
+    const rows = why === "lookback" ? (this.#unknown?.(lines) ?? lines) : lines;
     if (rows.length === 0) return;
     const { file } = this.#open.get(window) ?? this.#begin(window, span);
     let text = "";

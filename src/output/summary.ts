@@ -10,7 +10,7 @@ import type { RunSummary, StreamSummary } from "./stats.ts";
 export function streamText(stream: StreamSummary): string {
   const { outcome, rows, suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
   const end = [
-    `${outcome}, ${plural(rows, "row")}${placeText(stream)}`,
+    `${outcome}, ${plural(rows, "row")}${placeText(stream)}${rereadText([stream])}`,
     suppressed > 0 && `${shown(suppressed)} suppressed`,
     plural(stream.requests, "request"),
     retries > 0 && plural(retries, "retry", "retries"),
@@ -32,11 +32,16 @@ function placeText({ windows: { length: windows }, files }: StreamSummary): stri
   return windows === 0 ? "" : ` in ${plural(windows, "window")}`;
 }
 
+function rereadText(streams: readonly StreamSummary[]): string {
+  const rows = streams.reduce((sum, { reread_rows }) => sum + reread_rows, 0);
+  return rows === 0 ? "" : `, ${plural(rows, "row")} read again in turn`;
+}
+
 /** How a run ended: "complete: 2,003 rows of 1 stream, 9 requests, 3.2 s". */
 export function runText({ outcome, sample, streams, rows, requests, seconds }: RunSummary): string {
   const names = plural(streams.length, "stream");
   const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
-  return `Run ${outcome}${only}: ${plural(rows, "row")} of ${names}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
+  return `Run ${outcome}${only}: ${plural(rows, "row")} of ${names}${rereadText(streams)}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
 }
 
 /** A log line cannot have more windows than this. */

@@ -71,7 +71,7 @@ export function union(parts: readonly Coverage[]): Coverage {
 
 /** Proven spans first, then those that cover more days; then in an order that does not depend on where they come from. */
 function byRank(a: Span, b: Span): number {
-  const rank = ({ status }: Span): number => ["proven", "again", "missing"].indexOf(status);
+  const rank = ({ status }: Span): number => ["proven", "reread", "again", "missing"].indexOf(status);
   const length = ({ from, to }: Span): number => daysBetween(from, to);
   // A number that is too low is read again. One that is too high hides rows.
   return rank(a) - rank(b) || length(b) - length(a) || a.from.localeCompare(b.from) || a.rows - b.rows;

@@ -66,9 +66,10 @@ export function shardConfig(
   config: Config,
   { from, to, share }: Shard,
 ): Config & Pick<ReadSettings, "readsUndated"> {
-  if (config.maxRunSeconds !== null)
+  const refused = config.maxRunSeconds !== null ? "max_run_seconds" : config.rereadDays > 0 && "reread_days";
+  if (refused !== false)
     throw new ConfigError(
-      'Cannot read a shard under "max_run_seconds": a shard is read to its end. Remove the setting',
+      `Cannot read a shard under "${refused}": a shard is read once, to its end. Remove the setting`,
     );
   const requestsPerMinute = Math.floor(config.requestsPerMinute * share);
   if (requestsPerMinute < 1)

@@ -11,18 +11,18 @@ const day = { type: "string", format: "date" };
 const rows = { type: "integer", minimum: 0 };
 const id = { type: ["integer", "null"] };
 const listOf = (items: object): object => ({ type: "array", items });
-const recordOf = (properties: object): object => ({
-  ...{ type: "object", properties, required: Object.keys(properties) },
+const recordOf = (required: object, optional = {}): object => ({
+  ...{ type: "object", properties: { ...required, ...optional }, required: Object.keys(required) },
 });
 
-const span = { from: day, to: day, status: { enum: ["proven", "again", "missing"] }, rows };
+const span = { from: day, to: day, status: { enum: ["proven", "again", "missing", "reread"] }, rows };
 const filters = Object.fromEntries(FILTER_NAMES.map((name) => [name, configSpec().properties?.[name]]));
 
 /** Each key of a state, where it is not null. */
 const SCHEMA = {
   properties: {
-    days: listOf(recordOf(span)),
-    undated: recordOf({ rows }),
+    days: listOf(recordOf(span, { read: day })),
+    undated: recordOf({ rows }, { read: day }),
     checked: day,
     sources: listOf(text),
     filters: { type: "object", properties: filters },

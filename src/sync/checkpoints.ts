@@ -6,13 +6,16 @@ import type { Outcome } from "./outcome.ts";
 import { NO_FILTERS, type RowState } from "./state.ts";
 import { describe } from "./window.ts";
 
+/** `missing`: the state's missing days, each read once more by itself. `more`: as `put` takes it. */
+type DatedRun = { readonly yesterday: Day; readonly missing: readonly Day[]; readonly more: number };
+
 /**
  * Turns the outcomes of windows into states. A state covers all windows up to the first that has not ended, and of that one
  * the parts that have.
  */
 export class Checkpoints {
   readonly #stream: string;
-  readonly #days: { readonly yesterday: Day; readonly missing: readonly Day[] } | undefined;
+  readonly #days: DatedRun | undefined;
   #state: RowState;
   #written = "";
   /** The outcomes that are not taken in, by the number of their window; undefined: the window has ended. */
@@ -27,15 +30,8 @@ export class Checkpoints {
   #read: WindowRecord[] = [];
   #isUndatedMissing = false;
 
-  /**
-   * @param days undefined: the stream has no days. `missing`: the missing days of the state that are read once more, each by
-   *   itself
-   */
-  constructor(
-    stream: string,
-    state: RowState,
-    days: { yesterday: Day; missing: readonly Day[] } | undefined,
-  ) {
+  /** @param days undefined: the stream has no days */
+  constructor(stream: string, state: RowState, days: DatedRun | undefined) {
     [this.#stream, this.#state, this.#days] = [stream, state, days];
   }
 
@@ -101,12 +97,12 @@ export class Checkpoints {
   #takeDays(outcome: Outcome): void {
     const { window, record } = outcome;
     if (this.#days === undefined || !("from" in window)) return;
-    const { yesterday, missing } = this.#days;
+    const { yesterday, missing, more } = this.#days;
     const to = window.kind === "closed" ? window.to : addDays(yesterday, -1);
     if (window.from > to) return;
     // A day that an earlier run could not read says nothing about the service now.
     if (!missing.includes(window.from)) this.#missing = missingInARow(this.#missing, outcome);
-    const days = put(this.#state.days, [window.from, to], record.verdict, outcome.days);
+    const days = put(this.#state.days, [window.from, to], record.verdict, outcome.days, more);
     this.#state = { ...this.#state, days };
   }
 

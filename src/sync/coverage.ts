@@ -3,14 +3,23 @@ import { addDays, type Day, daysBetween, later } from "../base/time.ts";
 /** A range of days, both included. */
 export type DayRange = readonly [first: Day, last: Day];
 
-/** `again`: rows left while it was read, so the next run reads it again. `missing`: it could not be proven. */
-export type Status = "proven" | "again" | "missing";
+/**
+ * `again`: rows left while it was read, so the next run reads it again. `missing`: it could not be proven. `reread`: it was
+ * proven, and its turn to be read again has come.
+ */
+export type Status = "proven" | "again" | "missing" | "reread";
 
 /**
  * Days that were read together. `rows`: the distinct rows that the proving reading showed, suppressed ones too; 0 where
- * nothing is proven.
+ * nothing is proven. `read`: the day of the oldest reading of a proven span, if each is read again in turn.
  */
-export type Span = { readonly from: Day; readonly to: Day; readonly status: Status; readonly rows: number };
+export type Span = {
+  readonly from: Day;
+  readonly to: Day;
+  readonly status: Status;
+  readonly rows: number;
+  readonly read?: Day;
+};
 
 /** A stream's spans: in order, none overlaps another. A day in no span is a hole. */
 export type Coverage = readonly Span[];
@@ -58,6 +67,7 @@ export function put(
   [from, to]: DayRange,
   status: Status,
   rowsByDay: ReadonlyMap<Day, number> = new Map(),
+  more = 0,
 ): Coverage {
   const range = [{ from, to, status, rows: 0 }];
   const kept = days.flatMap((span): Coverage => {
@@ -68,7 +78,8 @@ export function put(
   const added = uncovered(kept, [from, to]).flatMap((part) =>
     status === "proven" ? provenSpans(part, rowsByDay) : [{ from: part[0], to: part[1], status, rows: 0 }],
   );
-  return joined([...kept, ...added].sort((a, b) => (a.from < b.from ? -1 : 1)));
+  const spans = [...kept, ...added].sort((a, b) => (a.from < b.from ? -1 : 1));
+  return joined(spans, more);
 }
 
 /** A day with rows is a span of its own, together with the empty days before it. */
@@ -82,17 +93,19 @@ function provenSpans([first, last]: DayRange, rowsByDay: ReadonlyMap<Day, number
   });
 }
 
-/** Joins the proven neighbours with the fewest rows together, until few enough are left. */
-export function joined(days: Coverage): Coverage {
+/** Joins the proven neighbours with the fewest rows together, until 24 are left, and `more` that make the others smaller. */
+export function joined(days: Coverage, more = 0): Coverage {
   const all = [...days];
   let proven = all.filter(isProven).length;
-  while (proven > MAX_PROVEN) {
+  while (proven > MAX_PROVEN + more) {
     const older = all.slice(0, -NEWEST);
     const [lightest] = older
       .flatMap((span, nth) => {
         const next = older[nth + 1];
         const areNeighbours = next !== undefined && isProven(span) && isProven(next) && touches(span, next);
-        return areNeighbours ? [{ nth, span: { ...span, to: next.to, rows: span.rows + next.rows } }] : [];
+        if (!areNeighbours) return [];
+        const oldest = (next.read ?? "9") < (span.read ?? "9") ? next : span;
+        return [{ nth, span: { ...oldest, from: span.from, to: next.to, rows: span.rows + next.rows } }];
       })
       .sort((a, b) => a.span.rows - b.span.rows);
     if (lightest === undefined) break;

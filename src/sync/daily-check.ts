@@ -1,8 +1,8 @@
 import { ConfigError, ConnectorError, TransientError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
-import { BEGINNING, type Day, dayOf, daysBetween, instant } from "../base/time.ts";
+import { addDays, BEGINNING, type Day, dayOf, daysBetween, instant } from "../base/time.ts";
 import { type Coverage, isProven, type Span } from "./coverage.ts";
-import { believedSpans, type ReadPlan } from "./range.ts";
+import { believedSpans, type DaySettings, type ReadPlan } from "./range.ts";
 import type { RowStream } from "./read-stream.ts";
 import { type Service, warn } from "./service.ts";
 import type { RowState } from "./state.ts";
@@ -20,7 +20,7 @@ const TINY = 100;
 /**
  * Finds rows that came late into proven days, and sources that the key could not read before. The check only helps: a
  * request that fails leaves its span as it is, and the next run checks again. A refused source waits for the next day.
- * @returns the state without the days that must be read again
+ * @returns the state without the days that must be read again; those whose turn it is are marked
  * @throws ConfigError for a key of another organization; for another key, what keeps its rows from being counted
  */
 export async function checkDaily(
@@ -52,7 +52,7 @@ export async function checkDaily(
     const text = `The daily check of "${stream}" is not complete: ${failed} failed, the first with "${failure.message}". ${next} tries again`;
     warn(service, text);
   }
-  return { ...state, checked: isChecked ? today : saved.checked };
+  return { ...withTurn(state, plan, run.settings, today), checked: isChecked ? today : saved.checked };
 }
 
 /** Undefined if the request failed. */
@@ -142,3 +142,32 @@ async function checkSources(
 }
 
 const dayNumber = (day: Day): number => daysBetween(BEGINNING, day);
+
+/**
+ * Marks the proven spans whose turn it is to be read again, the longest unread first. Due are the rows without which a span would
+ * be older than `rereadDays`, if each day read the same share; at most two shares, or one span. Pure.
+ */
+export function withTurn(state: RowState, plan: ReadPlan, { rereadDays }: DaySettings, today: Day): RowState {
+  if (rereadDays === 0 || state.full_refresh !== null || !plan.daily) return state;
+  const read = addDays(today, -1);
+  const ageOf = (one: { readonly read?: Day }): number => daysBetween(one.read ?? read, today) - 1;
+  const days = state.days.map((span) => (isProven(span) ? { read, ...span } : span));
+  const spans = believedSpans(days, plan).toSorted((a, b) => ageOf(b) - ageOf(a));
+  const share = rowsOf(spans) / rereadDays;
+  const late = spans.map((span, nth) => rowsOf(spans.slice(0, nth)) - share * (rereadDays - ageOf(span)));
+  const most = 2 * share * ageOf({ read: state.checked ?? read });
+  const taken = new Set<Span>();
+  for (const span of spans) {
+    const rows = rowsOf([...taken]);
+    const isDue = rows < Math.max(...late) || ageOf(span) >= rereadDays;
+    if (!isDue || (rows > 0 && rows + span.rows > most)) break;
+    taken.add(span);
+  }
+  return {
+    ...state,
+    days: days.map((span) => (taken.has(span) ? { ...span, status: "reread", rows: 0 } : span)),
+    undated: state.undated && ageOf(state.undated) < rereadDays ? { read, ...state.undated } : null,
+  };
+}
+
+const rowsOf = (spans: readonly Span[]): number => spans.reduce((sum, { rows }) => sum + rows, 0);

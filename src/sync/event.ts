@@ -48,6 +48,13 @@ export type WindowRecord = Filters & {
   readonly seconds: number;
 };
 
+/**
+ * Why days are read. `new`: no run has proven them. `retry`: an earlier run read all rows that stayed, so the same result is
+ * believed now. `lookback`: every run reads them, so that most of their rows were delivered before. `turn`: they were proven,
+ * and their rows are delivered once more.
+ */
+export type Why = "new" | "retry" | "lookback" | "turn";
+
 /** The purchases of a stream of jobs: its submissions, also those whose answer was lost, and the credits of the answers that came. */
 export type Spent = { readonly submissions: number; readonly credits: number };
 
@@ -70,8 +77,8 @@ type StreamEvent =
   /**
    * A batch, because one event a row costs more than the parse. `at`: epoch ms at which the batch was read.
    * `window`: which window of the stream it is of, in the order in which they begin; absent where there is only one.
-   * `span`: the days of that window, as names of files have them. `isReread`: every run reads these days, so an output that
-   * has the rows of the last run may leave out those that it has.
+   * `span`: the days of that window, as names of files have them. `why`: an output may leave out the rows of a `lookback` that
+   * it has.
    */
   | ({
       readonly kind: "records";
@@ -79,7 +86,7 @@ type StreamEvent =
       readonly at: number;
       readonly window?: number;
       readonly span?: string;
-      readonly isReread?: boolean;
+      readonly why?: Why;
     } & LineBatch)
   /**
    * Every record before it of the windows below `windows` is delivered; absent: every record before it. Records of the last

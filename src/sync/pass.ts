@@ -2,7 +2,7 @@ import { BodyError, type ConnectorError, DataError, ScrambledError } from "../ba
 import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import type { Status } from "./coverage.ts";
-import type { LineBatch, RawLine, UsualNames } from "./event.ts";
+import type { LineBatch, RawLine, UsualNames, Why } from "./event.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import type { Planned } from "./plan.ts";
 import { contentOf, identityOf } from "./row-identity.ts";
@@ -37,7 +37,7 @@ class ShownRows {
  */
 export class Pass {
   readonly window: Window;
-  readonly isRetry: boolean;
+  readonly why: Why;
   readonly rules: RunRules;
   /** The count that the latest attempt is compared with, and the one after it; undefined: it was not asked for. */
   count: Count;
@@ -66,9 +66,8 @@ export class Pass {
   #suppressed = 0;
 
   /** @param whole the pass over the window that was divided into this one and others */
-  constructor(planned: Pick<Planned, "window" | "isRetry">, count: Count, rules: RunRules, whole?: Pass) {
-    const { window, isRetry } = planned;
-    [this.window, this.isRetry, this.count, this.rules] = [window, isRetry, count, rules];
+  constructor({ window, why }: Planned, count: Count, rules: RunRules, whole?: Pass) {
+    [this.window, this.why, this.count, this.rules] = [window, why, count, rules];
     this.#began = rules.service.now();
     this.#shown = whole === undefined ? new Shown(this.counted) : whole.#shown;
     const isFiltered = window.kind === "closed" || (window.kind === "open" && !window.undated);

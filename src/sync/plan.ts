@@ -1,5 +1,6 @@
 import { addDays, type Day, dayOf, daysBetween, earlier, instant, later } from "../base/time.ts";
 import type { DayRange } from "./coverage.ts";
+import type { Why } from "./event.ts";
 import type { ReadPlan } from "./range.ts";
 import type { Count, Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, type Window } from "./window.ts";
@@ -15,12 +16,8 @@ type PlanContext = {
 export type Planned = {
   readonly window: Window;
   readonly count?: Count | undefined;
-  /** The earlier run read all rows that stayed, so the same result is believed now. */
-  readonly isRetry: boolean;
-  /** Every run reads these days, so that most of the rows were delivered before. */
-  readonly isReread: boolean;
+  readonly why: Why;
 };
-type Kind = Pick<Planned, "isRetry" | "isReread">;
 
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: Window; readonly count: Count };
@@ -32,36 +29,35 @@ const MAX_UNDATED_DAILY = 1_000;
 const GROWTH = 4;
 
 /**
- * The windows of a run, in order: missing days, ranges to read again, holes, people without a date, the closed days of the
- * window, and the days from yesterday on. Rows only move towards today, so today is read last.
+ * The windows of a run, in order: missing days, ranges to read again, holes, days whose turn it is, people without a date, the
+ * closed days of the window, and the days from yesterday on. Rows only move towards today, so today is read last.
  * @param plan undefined: the stream has no days, so it is one window
  */
 export async function* planWindows(
   { plan, window, count }: Counted & { readonly plan: ReadPlan | undefined },
   context: PlanContext,
 ): AsyncGenerator<Planned> {
-  const once = { isRetry: false, isReread: false };
-  const reread = { isRetry: false, isReread: true };
-  if (plan === undefined) return yield { window, count, ...once };
-  for (const day of plan.missing) yield* planClosed([day, day], once, context);
-  for (const range of plan.again) yield* planClosed(range, { ...once, isRetry: true }, context);
-  for (const range of plan.holes) yield* planClosed(range, once, context);
+  if (plan === undefined) return yield { window, count, why: "new" };
+  for (const day of plan.missing) yield* planClosed([day, day], "new", context);
+  for (const range of plan.again) yield* planClosed(range, "retry", context);
+  for (const range of plan.holes) yield* planClosed(range, "new", context);
+  for (const range of plan.reread) yield* planClosed(range, "turn", context);
   const isAll = window.kind === "open" && window.undated;
   const isOne = isInOneWindow(plan, count, context);
   if (plan.undated !== undefined && !(isOne && isAll))
     yield* planUndated(plan.undated, isAll ? count : undefined, context);
-  if (isOne) return yield { window, count, ...reread };
+  if (isOne) return yield { window, count, why: "lookback" };
   for (const range of plan.closed)
     yield* planClosed(
       range,
-      reread,
+      "lookback",
       context,
       window.kind === "open" || isRange(window, range) ? { window, count } : undefined,
     );
   if (plan.window?.until !== "now") return;
   const from = later(plan.window.from, context.yesterday);
   const isCounted = window.kind === "open" && window.from === from && !isAll;
-  yield { window: { kind: "open", from, undated: false }, ...reread, ...(isCounted && { count }) };
+  yield { window: { kind: "open", from, undated: false }, why: "lookback", ...(isCounted && { count }) };
 }
 
 const isRange = (window: Window, [first, last]: DayRange): boolean =>
@@ -89,7 +85,7 @@ async function* planUndated(
   const window = { kind: "undated" } as const;
   const count = counted ?? (await service.count(window));
   if (count.known && count.undated > MAX_UNDATED_DAILY && count.undated === before.known) return;
-  yield { window, isRetry: false, isReread: true, count };
+  yield { window, why: "lookback", count };
 }
 
 /**
@@ -98,7 +94,7 @@ async function* planUndated(
  */
 async function* planClosed(
   [first, last]: DayRange,
-  kind: Kind,
+  why: Why,
   context: PlanContext,
   counted?: Counted,
 ): AsyncGenerator<Planned> {
@@ -106,16 +102,16 @@ async function* planClosed(
   const window = closedWindow(first, last);
   const { window: around, count } = counted ?? { window, count: await service.count(window) };
   const isSmall = around.kind === "closed" && count.rows <= windowSize.smallRange;
-  if (!count.known || isSmall) return yield { window, count, ...kind };
+  if (!count.known || isSmall) return yield { window, count, why };
   const dated = around.kind === "open" ? { ...around, undated: false } : window;
   const oldest = later(first, await oldestDay(dated, last, count.rows, service));
   if (oldest > first)
     yield {
       window: closedWindow(first, earlier(addDays(oldest, -1), last)),
       count: { ...count, rows: 0 },
-      ...kind,
+      why,
     };
-  for await (const part of spans(closedWindow(oldest, last), count.rows, context)) yield { ...part, ...kind };
+  for await (const part of spans(closedWindow(oldest, last), count.rows, context)) yield { ...part, why };
 }
 
 /**

@@ -31,10 +31,10 @@ export async function prepare(run: RowStream): Promise<Prepared> {
   // The run may end before it has read the days of its window, and other settings may follow.
   const days = checked.days.filter((span) => !isProven(span) || !readsAll(plan, span));
   const state = { ...checked, days, key, ...(plan.isNewKey && { undated: null }) };
-  const { undated } = plan;
+  const next = whatToRead(state, settings, today);
   return {
     ...{ state, window, count, rules: rulesOf(run, count.asked) },
-    plan: { ...whatToRead(state, settings, today), undated },
+    plan: { ...next, undated: next.undated ?? plan.undated },
   };
 }
 

@@ -2,6 +2,7 @@ import { addDays, BEGINNING, type Day, dayOf, earlier, instant, LAST, later } fr
 import {
   type Coverage,
   clipped,
+  covered,
   type DayRange,
   daysIn,
   isProven,
@@ -17,6 +18,7 @@ export type DaySettings = {
   readonly startDate: Day | null;
   readonly endDate: Day | null;
   readonly lookbackWindowDays: number;
+  readonly rereadDays: number;
   readonly ignoreMissingDays: readonly Day[];
   /** Whether people without a date are read; undefined: if neither a start nor an end is set. */
   readonly readsUndated?: boolean | undefined;
@@ -40,6 +42,8 @@ export type ReadPlan = {
   readonly again: readonly DayRange[];
   /** Days before the window that no span contains. */
   readonly holes: readonly DayRange[];
+  /** Proven days whose turn it is to be read again. */
+  readonly reread: readonly DayRange[];
   /** Undefined: people without a date are not read. `known`: their number when they were last read; null: unknown. */
   readonly undated: { readonly known: number | null } | undefined;
   /** Undefined: the range of the settings ends before the window begins. */
@@ -78,6 +82,7 @@ export function whatToRead(saved: RowState, settings: DaySettings, today: Day, k
     missing: missing.flatMap(daysIn),
     again: withoutDays(clipped(withStatus(days, "again"), before), ignored),
     holes: withoutDays(before[0] <= before[1] ? uncovered(days, before) : [], ignored),
+    reread: withoutDays(clipped(covered(days.filter(({ status }) => status === "reread")), before), ignored),
     undated: readsUndated && isUndatedDue ? { known } : undefined,
     window: from > end ? undefined : { from, until: end < yesterday ? end : "now" },
     closed: withoutDays(from <= lastClosed ? [[from, lastClosed]] : [], ignored),

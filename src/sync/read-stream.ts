@@ -31,7 +31,7 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   const { state, plan, rules } = prepared;
   const { known, rows, undated } = prepared.count;
   if (known) yield { kind: "estimate", stream, rows: rows + undated };
-  const days = plan && { yesterday: rules.yesterday, missing: plan.missing };
+  const days = plan && { yesterday: rules.yesterday, missing: plan.missing, more: settings.rereadDays };
   const checkpoints = new Checkpoints(stream, state, days);
   const limit = new TimeLimit(run);
   const steps = parallel(planWindows(prepared, rules), settings.numWorkers, {
@@ -43,8 +43,8 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   for await (const { index, item, part } of steps) {
     if (part === undefined || "window" in part) yield* checkpoints.add(index, part);
     else {
-      const isReread = item.isReread && state.full_refresh === null;
-      const place = { window: index, span: spanName(item.window), isReread };
+      const why = state.full_refresh === null ? item.why : "new";
+      const place = { window: index, span: spanName(item.window), why };
       yield { kind: "records", stream, at: service.now(), ...place, ...part };
     }
   }
@@ -61,13 +61,14 @@ class TimeLimit {
     this.#run = run;
   }
 
-  allows({ window, count, isRetry }: Planned): boolean {
+  allows({ window, count, why }: Planned): boolean {
     const { service, endsAt = Number.POSITIVE_INFINITY, state } = this.#run;
     this.isUp = this.#isFurther && service.monotonic() >= endsAt;
     const hasRows = count?.known !== true || count.rows > 0;
     const isNew =
-      hasRows && window.kind === "closed" && uncovered(state.days, [window.from, window.to]).length > 0;
-    this.#isFurther ||= isNew || isRetry || window.kind === "open";
+      why === "turn" ||
+      (window.kind === "closed" && uncovered(state.days, [window.from, window.to]).length > 0);
+    this.#isFurther ||= (hasRows && isNew) || why === "retry" || window.kind === "open";
     return !this.isUp;
   }
 }

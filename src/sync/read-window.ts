@@ -21,7 +21,7 @@ const COUNT_LIFETIME = 60_000;
  * @throws BodyError for a window from yesterday on that no attempt proved
  */
 export async function* readWindow(
-  planned: Omit<Planned, "isReread">,
+  planned: Planned,
   rules: RunRules,
   whole?: Pass,
 ): AsyncGenerator<LineBatch | Outcome> {
@@ -99,7 +99,7 @@ async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[])
 
 /** Reads the parts of a window in its place. They emit nothing that the window has emitted. */
 async function* readParts(pass: Pass): AsyncGenerator<LineBatch | Outcome> {
-  const { window, isRetry, count, after = count, rules } = pass;
+  const { window, why, count, after = count, rules } = pass;
   const parts = "from" in window ? partsOf(window, rules.yesterday) : [];
   const counts: Count[] = [];
   if (window.kind === "closed" && count.known)
@@ -108,7 +108,7 @@ async function* readParts(pass: Pass): AsyncGenerator<LineBatch | Outcome> {
   // The same numbers before and after: no row moved, so each half begins with its shown rows.
   pass.keep(counts.length > 0 && sum === count.rows && sum === after.rows);
   for (const [nth, part] of parts.entries())
-    yield* readWindow({ window: part, isRetry, count: counts[nth] }, rules, pass);
+    yield* readWindow({ window: part, why, count: counts[nth] }, rules, pass);
 }
 
 /** The given count if it is young, else a new one. */

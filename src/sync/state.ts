@@ -40,8 +40,8 @@ export type RowState = {
   /** The newest row shown that is not later than the first count of the run that showed it; null: none yet. */
   readonly discoveredAt: string | null;
   readonly days: Coverage;
-  /** The people without a date that were counted when they were last read; null: they must be read. */
-  readonly undated: { readonly rows: number } | null;
+  /** The people without a date that were counted when they were last read; null: they must be read. `read`: as of a span. */
+  readonly undated: { readonly rows: number; readonly read?: Day } | null;
   /** The UTC day of the last complete daily check. */
   readonly checked: Day | null;
   /** The sources of the last list whose rows are all read; null: the list was never read. */

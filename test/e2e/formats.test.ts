@@ -29,7 +29,7 @@ async function copyOf(name: string): Promise<string> {
 
 it("CS18: a config of version 1.0 is still valid: no setting is gone, narrower or newly required", async () => {
   const before = linesOf(await textOf("settings.txt"));
-  expect(before).toHaveLength(67);
+  expect(before).toHaveLength(68);
   const { stdout } = await run(CONNECTOR, ["spec"]);
   const now = JSON.parse(stdout).spec.connectionSpecification;
   expect(specBreaks(before, now)).toEqual([]);

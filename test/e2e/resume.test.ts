@@ -1,9 +1,9 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
-import { dayOf } from "../../src/base/time.ts";
+import { addDays, type Day, dayOf } from "../../src/base/time.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
@@ -143,6 +143,43 @@ describe("read with a saved state", () => {
       expect([code, idsOf(stdout).length >= rows]).toEqual([0, true]);
       for (const id of idsOf(stdout)) got.add(id);
       expect([...got].sort()).toEqual(since(start_date).sort());
+    }
+  });
+
+  it("delivers every day again within reread_days, into new files too, and counts the rows", async () => {
+    const { sandbox } = await sandboxWith({ ...SMALL, people: 300, companies: 60, days: 60 });
+    const config = await configFor(sandbox, { reread_days: 3 });
+    const folder = await tempDir();
+    const [state, summary] = [join(folder, "state.json"), join(folder, "summary.json")];
+    const words = ["read", "--config", config, "--output", folder, "--summary", summary];
+    expect((await run(CONNECTOR, [...words, "--stream", "people", "--stream", "companies"])).code).toBe(0);
+    const linesIn = (stream: string): string[] =>
+      readdirSync(join(folder, stream))
+        .toSorted()
+        .flatMap((name) => linesOf(readFileSync(join(folder, stream, name), "utf8")));
+    const first = { people: linesIn("people"), companies: linesIn("companies") };
+    const dayBefore = (_: string, key: string, day: Day): string => `"${key}":"${addDays(day, -1)}"`;
+    for (let day = 0; day < 3; day++) {
+      const saved = await readFile(state, "utf8");
+      await writeFile(state, saved.replace(/"(checked|read)":\s*"([^"]+)"/g, dayBefore));
+      const shown = await run(CONNECTOR, ["state", "show", state, "--config", config]);
+      expect(shown.stdout).toContain("days whose turn it is to be read again: ");
+      const { code, stderr } = await run(CONNECTOR, words);
+      const { rows, streams } = JSON.parse(await readFile(summary, "utf8"));
+      const reread = streams.reduce((sum: number, one: { reread_rows: number }) => sum + one.reread_rows, 0);
+      expect([code, reread > 60, reread <= rows]).toEqual([0, true, true]);
+      expect(stderr).toContain(`, ${reread} rows read again in turn, `);
+    }
+    const newest = addDays(dayOf(Date.now()), -3);
+    for (const stream of ["people", "companies"] as const) {
+      const key = stream === "people" ? "id" : "domain";
+      const again = linesIn(stream).slice(first[stream].length);
+      const keys = new Set(again.map((line) => JSON.parse(line)[key]));
+      // A folder has each row of the newest days once.
+      const missed = first[stream]
+        .map((line) => JSON.parse(line))
+        .filter((row) => !keys.has(row[key]) && row.discoveredAt < newest);
+      expect([stream, missed]).toEqual([stream, []]);
     }
   });
 

@@ -139,6 +139,7 @@ describe("shards that are read one by one", () => {
     const before = sandbox.requests.length;
     for (const [why, settings, ...words] of [
       ["max_run_seconds", { max_run_seconds: 60 }],
+      ["reread_days", { reread_days: 30 }],
       ["it needs at least one", { requests_per_minute: 2 }],
       ['its sync_mode must be \\"incremental\\"', {}, "--catalog", full],
       ["--shard must be", {}, "--shard", "first"],

@@ -20,6 +20,7 @@ const SETTINGS: ReadSettings = {
   startDate: null,
   endDate: null,
   lookbackWindowDays: 1,
+  rereadDays: 0,
   maxWindowRows: 250_000,
   numWorkers: 2,
   verifyCounts: true,

@@ -71,7 +71,7 @@ describe("rows that every run reads again", () => {
     const lines = [...ids].map(person);
     const state = { version: 1, discoveredAt: ids, full_refresh: null };
     await sink.emit(open("people"));
-    await sink.emit({ kind: "records", stream: "people", lines, at: 0, window: 0, isReread: true });
+    await sink.emit({ kind: "records", stream: "people", lines, at: 0, window: 0, why: "lookback" });
     await sink.emit({ kind: "checkpoint", stream: "people", windows: 1, state });
     await sink.emit(close("people"));
     await sink.release();

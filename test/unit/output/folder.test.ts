@@ -167,7 +167,7 @@ describe("the folder of read --output", () => {
   it("writes a row again only if its newest files do not have it as the newest of its key", async () => {
     const folder = await tempDir();
     const person = (id: number, name: string): Event =>
-      ({ ...records("people", { id: `${id}`, name }), isReread: true }) as Event;
+      ({ ...records("people", { id: `${id}`, name }), why: "lookback" }) as Event;
     /** The rows that a run adds. */
     const added = async (...rows: readonly Event[]): Promise<readonly string[]> => {
       const before = existsSync(join(folder, "people")) ? namesIn(join(folder, "people")) : [];

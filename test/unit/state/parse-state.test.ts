@@ -16,7 +16,7 @@ const cursor = fc
   .map(([date, time]) => date + time);
 const orNull = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(value, { nil: null });
 const id = orNull(fc.nat());
-const status = fc.constantFrom<Span["status"][]>("proven", "again", "missing");
+const status = fc.constantFrom<Span["status"][]>("proven", "again", "missing", "reread");
 const spans = fc
   .tuple(day, fc.array(fc.tuple(fc.nat({ max: 9 }), fc.nat({ max: 9 }), status, fc.nat()), { maxLength: 5 }))
   .map(([first, list]): Coverage => {

@@ -9,7 +9,14 @@ const day = (text: string): Day => text as Day;
 const march = (number: number): Day => day(`2026-03-${String(number).padStart(2, "0")}`);
 
 const DEFAULTS: ReadSettings = {
-  ...{ startDate: null, endDate: null, lookbackWindowDays: 1, maxWindowRows: 100, numWorkers: 1 },
+  ...{
+    startDate: null,
+    endDate: null,
+    lookbackWindowDays: 1,
+    rereadDays: 0,
+    maxWindowRows: 100,
+    numWorkers: 1,
+  },
   ...{ verifyCounts: true, ignoreMissingDays: [] },
 };
 const span = (from: Day, to: Day, status: Status = "proven"): Span => ({ from, to, status, rows: 1 });
@@ -30,12 +37,28 @@ const next = (saved: RowState, settings: Partial<ReadSettings> = {}, key = "a") 
   whatToRead(saved, { ...DEFAULTS, ...settings }, TODAY, key);
 
 describe("whatToRead()", () => {
-  const nothing = { missing: [], again: [], holes: [], undated: undefined, daily: false, isNewKey: false };
+  const nothing = {
+    missing: [],
+    again: [],
+    holes: [],
+    reread: [],
+    undated: undefined,
+    daily: false,
+    isNewKey: false,
+  };
   const usual = { ...nothing, window: { from: march(18), until: "now" }, closed: [[march(18), march(18)]] };
 
   it("reads everything without a state, and the lookback after one", () => {
     expect(next(NEW_STATE)).toEqual({
-      ...{ missing: [], again: [], holes: [], undated: { known: null }, daily: true, isNewKey: false },
+      ...{
+        missing: [],
+        again: [],
+        holes: [],
+        reread: [],
+        undated: { known: null },
+        daily: true,
+        isNewKey: false,
+      },
       ...{ window: { from: BEGINNING, until: "now" }, closed: [[BEGINNING, march(18)]] },
     });
     expect(next(state(READ))).toEqual(usual);
