@@ -155,11 +155,11 @@ export function withTurn(state: RowState, plan: ReadPlan, { rereadDays }: DaySet
   const spans = believedSpans(days, plan).toSorted((a, b) => ageOf(b) - ageOf(a));
   const share = rowsOf(spans) / rereadDays;
   const late = spans.map((span, nth) => rowsOf(spans.slice(0, nth)) - share * (rereadDays - ageOf(span)));
-  const most = 2 * share * ageOf({ read: state.checked ?? read });
+  const [due, most] = [Math.max(...late), 2 * share * ageOf({ read: state.checked ?? read })];
   const taken = new Set<Span>();
   for (const span of spans) {
     const rows = rowsOf([...taken]);
-    const isDue = rows < Math.max(...late) || ageOf(span) >= rereadDays;
+    const isDue = rows < due || ageOf(span) >= rereadDays;
     if (!isDue || (rows > 0 && rows + span.rows > most)) break;
     taken.add(span);
   }
