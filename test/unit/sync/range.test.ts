@@ -9,15 +9,8 @@ const day = (text: string): Day => text as Day;
 const march = (number: number): Day => day(`2026-03-${String(number).padStart(2, "0")}`);
 
 const DEFAULTS: ReadSettings = {
-  ...{
-    startDate: null,
-    endDate: null,
-    lookbackWindowDays: 1,
-    rereadDays: 0,
-    maxWindowRows: 100,
-    numWorkers: 1,
-  },
-  ...{ verifyCounts: true, ignoreMissingDays: [] },
+  ...{ startDate: null, endDate: null, lookbackWindowDays: 1, rereadDays: 0 },
+  ...{ maxWindowRows: 100, numWorkers: 1, verifyCounts: true, ignoreMissingDays: [] },
 };
 const span = (from: Day, to: Day, status: Status = "proven"): Span => ({ from, to, status, rows: 1 });
 const state = (days: readonly Span[], more: Partial<RowState> = {}): RowState => ({
@@ -38,27 +31,14 @@ const next = (saved: RowState, settings: Partial<ReadSettings> = {}, key = "a") 
 
 describe("whatToRead()", () => {
   const nothing = {
-    missing: [],
-    again: [],
-    holes: [],
-    reread: [],
-    undated: undefined,
-    daily: false,
-    isNewKey: false,
+    ...{ missing: [], again: [], holes: [], reread: [] },
+    ...{ undated: undefined, daily: false, isNewKey: false },
   };
   const usual = { ...nothing, window: { from: march(18), until: "now" }, closed: [[march(18), march(18)]] };
 
   it("reads everything without a state, and the lookback after one", () => {
     expect(next(NEW_STATE)).toEqual({
-      ...{
-        missing: [],
-        again: [],
-        holes: [],
-        reread: [],
-        undated: { known: null },
-        daily: true,
-        isNewKey: false,
-      },
+      ...{ ...nothing, undated: { known: null }, daily: true },
       ...{ window: { from: BEGINNING, until: "now" }, closed: [[BEGINNING, march(18)]] },
     });
     expect(next(state(READ))).toEqual(usual);
