@@ -106,7 +106,8 @@ describe("read, killed", () => {
     const sandbox = await opened();
     const pipeline = new Pipeline(sandbox, () => sandbox.people());
     const fullRefresh = { generation_id: 4, sync_id: 9 };
-    const base = { sandbox, fullRefresh };
+    // One window after the other, so that the first is complete by then.
+    const base = { sandbox, fullRefresh, settings: { num_workers: 1 } };
     const first = await pipeline.run((state) => readCommand({ ...base, state }, { afterBytes: 550_000 }));
     expect(first.signal).toBe("SIGKILL");
     const { state } = pipeline;
