@@ -216,13 +216,21 @@ const addStateCommands: AddCommand = (words, choose) =>
         show
           .usage(`${NAME} state show FILE`)
           .epilogue("Shows how far each stream has come, and what the next run reads.")
-          .positional("file", argument("state file (- is stdin)"))
+          .positional("file", argument("state file or folder (- is stdin)"))
           .option("config", fileFlag("settings of the next run; default: the defaults"))
-          .option("max-age", MAX_AGE),
-      ({ file, maxAge, config }) => {
+          .option("max-age", MAX_AGE)
+          .option("sql", {
+            ...choiceFlag(["duckdb", "postgres"], "print SQL that makes tables of the folder"),
+            conflicts: ["config", "max-age"],
+          }),
+      ({ file, maxAge, config, sql }) => {
         // The parser makes an empty text of a dash.
         const options = { file: file || "-", config, maxAgeMs: maxAge };
-        choose(async (runtime) => (await import("./commands/state.ts")).showState(options, runtime));
+        choose(async (runtime) =>
+          sql === undefined
+            ? (await import("./commands/state.ts")).showState(options, runtime)
+            : (await import("./commands/state-sql.ts")).showSql(file, sql, runtime),
+        );
       },
     )
     .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command")
@@ -231,6 +239,7 @@ const addStateCommands: AddCommand = (words, choose) =>
       examples([
         ["how far each stream has come", "state show state.json"],
         ["whether a stream has not been complete for too long", "state show --max-age 26h state.json"],
+        ["tables of the rows in a folder", "state show contacts --sql postgres | psql"],
         ["one state of the shards of a plan", "state merge rows/shard-*"],
       ]),
     );

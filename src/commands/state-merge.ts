@@ -1,8 +1,6 @@
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { JOB_STREAMS } from "../catalog/streams.ts";
-import { readText } from "../output/files/read-file.ts";
+import { readStateText } from "../output/files/read-file.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -24,7 +22,7 @@ export async function stateMerge(
   { stdout }: Runtime,
 ): Promise<number> {
   const streams = new Map<string, NamedState[]>();
-  const texts = await Promise.all(states.map(stateText));
+  const texts = await Promise.all(states.map(readStateText));
   for (const [nth, text] of texts.entries()) {
     const name = `"${states[nth]}"`;
     for (const [key, state] of rowStatesIn(name, text))
@@ -60,10 +58,4 @@ function rowStatesIn(name: string, text: string): readonly (readonly [key: strin
   if (found.length === 0)
     throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
   return found;
-}
-
-/** The text of the state of a file or a folder. Throws ConfigError. */
-async function stateText(path: string): Promise<string> {
-  const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true;
-  return await readText("state", isFolder ? join(path, "state.json") : path);
 }

@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
 import { configSpec, innerProperty } from "../config/spec.ts";
 import { describeJobState } from "../jobs/report.ts";
-import { readText } from "../output/files/read-file.ts";
+import { readStateText } from "../output/files/read-file.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { parseStateText, streamOfKey } from "../state/envelopes.ts";
@@ -18,7 +18,7 @@ import { type DaySettings, whatToRead } from "../sync/range.ts";
 import { filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type StateOptions = {
-  /** A state in any envelope; `-` is stdin. */
+  /** A state in any envelope, or a folder with one; `-` is stdin. */
   readonly file: string;
   /** The settings of the next run; undefined: the defaults. */
   readonly config?: string | undefined;
@@ -31,7 +31,7 @@ export async function showState(
   { file, config: path, maxAgeMs }: StateOptions,
   runtime: Runtime,
 ): Promise<number> {
-  const { streams } = parseStateText(await readText("state", file));
+  const { streams } = parseStateText(await readStateText(file));
   const config = path === undefined ? undefined : await openConfig(path, runtime.environment);
   const now = runtime.clock.now();
   const paragraphs = [...streams].map(([key, saved]) => {

@@ -294,6 +294,15 @@ describe("state show", () => {
     expect(await shown({ bookmarks: {} })).toBe("The state is empty: the next run reads everything.\n");
   });
 
+  it("makes tables only of a folder that has rows", async () => {
+    for (const path of [await tempDir(), await file("state.json", {})])
+      expect(await run(CONNECTOR, ["state", "show", path, "--sql", "duckdb"])).toMatchObject({
+        code: 1,
+        stdout: "",
+        stderr: expect.stringContaining(path),
+      });
+  });
+
   const tooOld = async (state: object) =>
     await run(CONNECTOR, ["state", "show", "--max-age", "1m", await file("state.json", state)]);
 

@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { text as streamText } from "node:stream/consumers";
 import { ConfigError } from "../../base/errors.ts";
 import { codeOf, reasonOf } from "./reason.ts";
@@ -31,6 +32,12 @@ export async function readText(what: string, path: string): Promise<string> {
       `Cannot read the ${what} file "${path}": it is UTF-16, which PowerShell's ">" writes. Save it as UTF-8`,
     );
   return text.replace(/^\uFEFF/, "");
+}
+
+/** Reads the state of a file, or of a folder of `read --output`. Throws ConfigError. */
+export async function readStateText(path: string): Promise<string> {
+  const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true;
+  return await readText("state", isFolder ? join(path, "state.json") : path);
 }
 
 /**

@@ -2,15 +2,17 @@
 
 import datetime
 import json
+import pathlib
+import shlex
+import shutil
 
 import duckdb
 import pytest
-from conftest import psql, serve, shell
+from conftest import psql, query, serve, shell
 from sandbox_process import EXECUTABLE, ROOT
 from user_folder import blocks
 
-READ, LOAD = blocks("sh")[:2]
-VIEW = blocks("sql")[0]
+READ, VIEWS, LOAD = blocks("sh")
 COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
 KEYS_DUCKDB, KEYS_POSTGRES = blocks("sql", "reconcile.md")[:2]
 DELETE_DUCKDB, DELETE_POSTGRES, DELETE_OTHERS = blocks("sql", "erasure.md")
@@ -23,7 +25,6 @@ class Desk:
         self.folder = folder
         for name in ("erase-files.sh", "erase-postgres.sh"):
             (folder / name).write_text((ROOT / "docs" / "sql" / name).read_text())
-        (folder / "load.sh").write_text(LOAD)
         self.service = serve(folder, 300)
 
     def lose(self):
@@ -46,7 +47,7 @@ class Desk:
         return sorted(person["id"] for person in self.service.call("people"))
 
     def in_files(self):
-        files = [file for folder in ("contacts/people", "loaded") for file in (self.folder / folder).rglob("*.jsonl*")]
+        files = (self.folder / "contacts" / "people").rglob("*.jsonl*")
         return sorted({json.loads(line)["id"] for file in files for line in file.open()})
 
 
@@ -63,17 +64,18 @@ def ids(rows):
 
 def in_view():
     """Whom the view of docs/files.md shows."""
-    duckdb.sql(VIEW)
-    return ids(duckdb.sql("SELECT id FROM people").fetchall())
+    if not pathlib.Path("contacts.db").exists():
+        assert shell(VIEWS)
+    return ids(query("SELECT id FROM people"))
 
 
 def in_postgres():
-    return ids(psql("SELECT record ->> 'id' FROM people"))
+    return ids(psql("SELECT id FROM people"))
 
 
 @pytest.mark.parametrize(
     "load, erase, shown",
-    [(READ, ERASE_FILES, in_view), (f"{READ}\nsh load.sh", ERASE_POSTGRES, in_postgres)],
+    [(READ, ERASE_FILES, in_view), (f"{READ}\n{LOAD}", ERASE_POSTGRES, in_postgres)],
     ids=["files", "postgresql"],
 )
 def test_files_and_what_is_loaded_from_them(desk, load, erase, shown):
@@ -90,20 +92,26 @@ def test_files_and_what_is_loaded_from_them(desk, load, erase, shown):
 def test_a_table_that_was_made_from_the_view(desk):
     assert shell(READ)
     before = in_view()
-    duckdb.sql("CREATE OR REPLACE TABLE my_people AS SELECT id FROM people")
+    query("CREATE OR REPLACE TABLE my_people AS SELECT id FROM people")
     desk.lose()
     assert shell(ERASE_FILES)
-    duckdb.sql(DELETE_OTHERS)
-    assert ids(duckdb.sql("FROM my_people").fetchall()) == sorted(set(before) & set(desk.living()))
+    query(DELETE_OTHERS)
+    assert ids(query("FROM my_people")) == sorted(set(before) & set(desk.living()))
 
 
 def test_nobody_is_erased_over_a_start_that_moves_or_while_the_table_lacks_what_was_read_anew(desk):
-    assert shell(f"{READ}\nsh load.sh")
+    assert shell(f"{READ}\n{LOAD}")
     before = in_postgres()
     desk.lose()
-    for trouble in ("export CONTACT_INTELLIGENCE_START_DATE=30d", "echo exit 0 > load.sh"):
+    fails = f"#!/bin/sh\n[ ! -e erasure.json ] || exit 1\nexec {shutil.which('psql')} \"$@\"\n"
+    unloaded = f"echo {shlex.quote(fails)} > bin/psql; chmod +x bin/psql; trap 'rm bin/psql' EXIT"
+    for trouble in ("export CONTACT_INTELLIGENCE_START_DATE=30d", unloaded):
         assert not shell(f"{trouble}\n{ERASE_POSTGRES}")
-        assert in_postgres() == before and set(before) <= set(desk.in_files())
+        assert in_postgres() == before
+    assert shell(ERASE_POSTGRES), "later"
+    desk.move()
+    assert shell(f"{READ}\n{LOAD}")
+    assert in_postgres() == desk.living()
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])

@@ -1,0 +1,143 @@
+import { basename, join, resolve } from "node:path";
+import { ConfigError } from "../base/errors.ts";
+import { toLatin1 } from "../base/text.ts";
+import { type JsonSchema, loadSchema, TIMESTAMP } from "../catalog/schema.ts";
+import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
+import { reasonOf } from "../output/files/reason.ts";
+import { namesIn, numberOf } from "../output/folder-state.ts";
+import { write } from "../protocol/writer.ts";
+import type { Runtime } from "../run/runtime.ts";
+
+/** The files of one stream in a folder of `read --output`. */
+type StreamFiles = {
+  readonly spec: StreamSpec;
+  /** Absolute. */
+  readonly folder: string;
+  /** The folder of the newest complete read from the start. Files of older ones are out of date. */
+  readonly newest: string | undefined;
+  /** Absolute, oldest first. */
+  readonly files: readonly string[];
+  /** The date of a row; null for rows without one. */
+  readonly cursor: string | null;
+};
+
+const DIALECTS = { duckdb: duckdbView, postgres: postgresScript };
+
+export type Dialect = keyof typeof DIALECTS;
+
+/** Prints the statements that make a view of each stream, with the newest row of each key. Throws ConfigError. */
+export async function showSql(folder: string, dialect: Dialect, { stdout }: Runtime): Promise<number> {
+  const found = await Promise.all(STREAMS.map((spec) => streamFiles(join(resolve(folder), spec.name), spec)));
+  const streams = found.filter(({ files }) => files.length > 0);
+  if (streams.length === 0)
+    throw new ConfigError(`Cannot query "${folder}": it has no rows. Name a folder of read --output`);
+  const [before, after] = dialect === "postgres" ? [BEGIN, ["COMMIT;"]] : [[], []];
+  const lines = [...before, ...streams.flatMap(DIALECTS[dialect]), ...after];
+  await write(stdout, toLatin1(`${lines.join("\n")}\n`));
+  return 0;
+}
+
+async function streamFiles(folder: string, spec: StreamSpec): Promise<StreamFiles> {
+  const rowsIn = async (path: string): Promise<string[]> =>
+    (await namesIn(path))
+      .filter((name) => /^[^.].*\.jsonl(\.gz)?$/.test(name))
+      .map((name) => join(path, name));
+  try {
+    const full = (await namesIn(folder)).filter((name) => /^full-\d{9}$/.test(name)).sort();
+    const newest = full.length === 0 ? undefined : join(folder, full.at(-1) ?? "");
+    const dated = await rowsIn(folder);
+    const refreshed = newest === undefined ? [] : await rowsIn(newest);
+    const byNumber = (one: string, two: string): number => numberOf(basename(one)) - numberOf(basename(two));
+    const files = [...dated, ...refreshed].sort(byNumber);
+    return { spec, folder, newest, files, cursor: dated.length === 0 ? null : spec.cursorField };
+  } catch (cause) {
+    throw new ConfigError(`Cannot read the folder "${folder}": ${reasonOf(cause)}`, { cause });
+  }
+}
+
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+const name = (text: string): string => `"${text}"`;
+
+/** Without these options DuckDB drops fields that come late, and takes texts for dates. */
+function duckdbView({ spec, folder, cursor }: StreamFiles): readonly string[] {
+  const escaped = folder.replace(/[[*?]/g, "[$&]");
+  const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
+  return [
+    `CREATE OR REPLACE VIEW ${spec.name} AS`,
+    `SELECT * EXCLUDE (_file)${cursor ? ` REPLACE (${moment} AS ${name(cursor)})` : ""}`,
+    `FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,`,
+    "  sample_size = -1, dateformat = 'none', timestampformat = 'none', maximum_object_size = 33554432,",
+    "  hive_partitioning = false, filename = '_file')",
+    String.raw`WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (`,
+    String.raw`  '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))`,
+    `    FROM glob(${literal(join(escaped, "full-*/*.jsonl*"))})))`,
+    `QUALIFY row_number() OVER (PARTITION BY ${spec.primaryKey.map(name).join(", ")}`,
+    `  ORDER BY ${moment ? `${moment} DESC NULLS LAST, ` : ""}${String.raw`regexp_extract(_file, '-(\d{9})-[^/]*$', 1)`} DESC) = 1;`,
+  ];
+}
+
+/** jsonb refuses NUL, and one date that PostgreSQL cannot read would make every query fail. */
+const BEGIN = [
+  String.raw`\set ON_ERROR_STOP on`,
+  String.raw`\set QUIET on`,
+  String.raw`\encoding UTF8`,
+  "SET client_min_messages = warning;",
+  "SET TIME ZONE 'UTC';",
+  "BEGIN;",
+  "CREATE FUNCTION pg_temp.moment(text) RETURNS timestamptz LANGUAGE plpgsql AS",
+  "  $$ BEGIN RETURN $1::timestamptz; EXCEPTION WHEN others THEN RETURN NULL; END $$;",
+  "CREATE TEMPORARY TABLE lines (line text);",
+  "CREATE TABLE IF NOT EXISTS loaded_files (load serial PRIMARY KEY, file text UNIQUE);",
+];
+
+function postgresScript({ spec, newest, folder, files, cursor }: StreamFiles): readonly string[] {
+  const table = `${spec.name}_loads`;
+  const keys = spec.primaryKey.map((key) => `record -> ${literal(key)}`).join(", ");
+  const fields = { ...loadSchema(spec.name).properties, ...(cursor && { [cursor]: TIMESTAMP }) };
+  const columns = Object.entries(fields).map((field) => `${columnOf(...field)} AS ${name(field[0])}`);
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (load int, record jsonb, moment timestamptz);`,
+    ...files.flatMap((file) => loadOf(file, table, cursor)),
+    // Rows of older reads from the start.
+    ...(newest === undefined
+      ? []
+      : [
+          `DELETE FROM ${table} USING loaded_files WHERE ${table}.load = loaded_files.load`,
+          `  AND starts_with(file, ${literal(join(folder, "full-"))}) AND NOT starts_with(file, ${literal(join(newest, "/"))});`,
+        ]),
+    `CREATE OR REPLACE VIEW ${spec.name} AS`,
+    `SELECT DISTINCT ON (${keys})`,
+    ...columns.map((column) => `  ${column},`),
+    "  record",
+    `FROM ${table}`,
+    `ORDER BY ${keys}, moment DESC NULLS LAST, load DESC;`,
+  ];
+}
+
+/** Loads a file that is not loaded yet. A JSON line has no control characters, so they serve as quote and delimiter. */
+function loadOf(file: string, table: string, cursor: string | null): readonly string[] {
+  const unpacked = `PROGRAM ${literal(`gzip -dc ${`'${file.replaceAll("'", String.raw`'\''`)}'`}`)}`;
+  const source = file.endsWith(".gz") ? unpacked : literal(file);
+  const moment = cursor === null ? "NULL" : `pg_temp.moment(record ->> ${literal(cursor)})`;
+  return [
+    `SELECT NOT EXISTS (SELECT FROM loaded_files WHERE file = ${literal(file)}) AS is_new \\gset`,
+    String.raw`\if :is_new`,
+    String.raw`\copy lines FROM ${source} (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')`,
+    `INSERT INTO loaded_files (file) VALUES (${literal(file)});`,
+    `INSERT INTO ${table} SELECT lastval(), record, ${moment} FROM (`,
+    String.raw`  SELECT regexp_replace(line, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb AS record FROM lines) AS rows;`,
+    "TRUNCATE lines;",
+    String.raw`\endif`,
+  ];
+}
+
+/** A value of another type than the declared one is null. It is in the column `record`, as every other field. */
+function columnOf(field: string, { type, format }: JsonSchema): string {
+  if (format === TIMESTAMP.format) return "moment";
+  const kind = [type].flat().find((one) => one !== "null");
+  const value = `record -> ${literal(field)}`;
+  if (kind === "string") return `record ->> ${literal(field)}`;
+  if (kind === "array" || kind === "object") return `NULLIF(${value}, 'null')`;
+  const [json, sql] = kind === "boolean" ? ["boolean", "boolean"] : ["number", "numeric"];
+  return `CASE jsonb_typeof(${value}) WHEN '${json}' THEN (${value})::${sql} END`;
+}
