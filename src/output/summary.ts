@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
 import type { WindowRecord } from "../sync/event.ts";
@@ -88,11 +89,18 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
   return `saved ${named.join(", ")} in ${place}. Run again to continue`;
 }
 
-/** The summary for a person at a terminal: a line for each stream, and what a run that failed has saved. */
-export function summaryText({ streams, outcome }: RunSummary, saved: string | undefined): string {
+/** The summary for a person at a terminal: a line for each stream, how to load files, and what a run that failed has saved. */
+export function summaryText(
+  { streams, outcome, saved_to: place }: RunSummary,
+  saved: string | undefined,
+): string {
   const lines = streams.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
-  return [...lines, saved !== undefined && `Run ${outcome}: ${saved}\n`].filter(Boolean).join("");
+  const hasFiles = place !== null && streams.some(({ files }) => files !== null && files > 0);
+  const tables = hasFiles && `To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/files.md)\n`;
+  return [...lines, tables, saved !== undefined && `Run ${outcome}: ${saved}\n`].filter(Boolean).join("");
 }
+
+const SHOW = "source-contact-intelligence state show";
 
 /** Replaces the file with the object. Throws ConfigError. */
 export async function writeSummary(
