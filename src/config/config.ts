@@ -164,6 +164,14 @@ export function secretsOf({ apiKey, externalApi, companyLookup, hashSalt }: Conf
   return [...new Set(secrets.filter((secret) => typeof secret === "string"))];
 }
 
+/** The settings that decide what rows leave, and with which fields. Has no values and no names of people. */
+export const privacyOf = ({ onlyFields, dropFields, hashFields, suppressed }: Config): JsonObject => ({
+  only_fields: onlyFields.toSorted(),
+  drop_fields: dropFields.toSorted(),
+  hash_fields: hashFields.toSorted(),
+  suppressed: suppressed.entries,
+});
+
 /** A valid object in the shape of Config: every property that the spec has, and no other. */
 function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObject {
   return Object.fromEntries(

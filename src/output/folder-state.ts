@@ -29,6 +29,8 @@ export type FolderState = {
   readonly numbers: Record<string, number>;
   /** The folder has a sample: at most this many rows of each stream. Undefined: all rows. */
   readonly sample?: number | undefined;
+  /** The settings of privacy under which the last run wrote files. */
+  readonly privacy?: JsonObject | undefined;
   /** Rows of the stream `key` that are about to become visible, and the state that counts once they are; null: a sample. */
   readonly pending: {
     readonly key: string;

@@ -50,7 +50,7 @@ export class Folder implements Sink {
   private constructor(
     path: string,
     file: StateFile,
-    { compress, fileBytes: commitBytes = COMMIT_BYTES, limit }: Destination,
+    { compress, fileBytes: commitBytes = COMMIT_BYTES, limit, privacy }: Destination,
     output: FolderState,
     clock: SinkRuntime["clock"],
   ) {
@@ -60,7 +60,7 @@ export class Folder implements Sink {
     this.#path = path;
     this.#file = file;
     this.#form = { start: startName(clock.now()), gzip: compress === "gzip", commitBytes };
-    this.#output = { ...output, sample: limit };
+    this.#output = { ...output, sample: limit, privacy };
     this.#clock = clock;
     this.#committedAt = clock.monotonic();
   }

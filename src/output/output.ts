@@ -1,12 +1,13 @@
 import { ConfigError, OutputError, TransientError } from "../base/errors.ts";
-import { type Config, secretsOf } from "../config/config.ts";
+import { objectOf } from "../base/json.ts";
+import { type Config, privacyOf, secretsOf } from "../config/config.ts";
 import type { Language } from "../protocol/language.ts";
 import { type LogLevel, log, logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
 import { OutputClosed, Writer } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Usage } from "../service/usage.ts";
-import { type Event, info } from "../sync/event.ts";
+import { type Event, info, warning } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
 import { type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
@@ -28,6 +29,10 @@ export type OutputOptions = {
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
 };
+
+const OLDER_FILES =
+  "The privacy settings have changed since the last run into this folder. Its older files keep fields and people as " +
+  "they were. To write them again, see docs/privacy.md#settings-that-come-later";
 
 /** How often (ms) a log has the progress of a run. */
 const PROGRESS_EVERY_MS = 30_000;
@@ -72,7 +77,11 @@ class Output {
     const isFree = to.output !== undefined || flushBeforeAnswer === true;
     this.#display = await openDisplay(this.#stats, this.#runtime, isFree);
     const notify = (text: string): void => void this.#inform(text);
-    this.sink = await openSink(to, format, this.mask, { ...this.#runtime, notify });
+    const privacy = config && privacyOf(config);
+    this.sink = await openSink({ ...to, privacy }, format, this.mask, { ...this.#runtime, notify });
+    const { privacy: before } = objectOf(this.sink.saved.rest["output"]);
+    if (before !== undefined && privacy !== undefined && JSON.stringify(before) !== JSON.stringify(privacy))
+      await this.#pass(warning(OLDER_FILES));
     return this;
   }
 

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { JsonObject } from "../base/json.ts";
 import type { Language } from "../protocol/language.ts";
 import type { Mask } from "../protocol/mask.ts";
 import { Writer } from "../protocol/writer.ts";
@@ -45,6 +46,8 @@ export type Destination = {
   readonly compress?: "gzip" | undefined;
   /** How many bytes of rows are enough for a commit: other than 256 MiB only in tests. */
   readonly fileBytes?: number | undefined;
+  /** The settings that a folder remembers, so that a later run can tell that they are others. */
+  readonly privacy?: JsonObject | undefined;
   /** How many rows of each stream are enough: a sample, of which no state is saved; undefined: all. */
   readonly limit?: number | undefined;
 };

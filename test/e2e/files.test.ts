@@ -92,6 +92,27 @@ describe("read --output", () => {
     expect(await added()).toEqual([]);
   });
 
+  it("warns once of older files when settings of privacy come later", async () => {
+    await using sandbox = await startSandbox(SMALL);
+    const folder = await tempDir();
+    const suppress_file = await file("suppressed.txt", "nobody@x.example\n");
+    const runs = [
+      {},
+      {},
+      { drop_fields: ["email"] },
+      { drop_fields: ["email"] },
+      { suppress_file },
+      { suppress_file },
+    ];
+    const warned: boolean[] = [];
+    for (const settings of runs) {
+      const config = await configFor(sandbox, settings);
+      const { stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", folder]);
+      warned.push(/privacy settings have changed.*privacy\.md#settings-that-come-later/.test(stderr));
+    }
+    expect(warned).toEqual([false, false, true, false, true, false]);
+  });
+
   it("writes each row of a day once, however often the day is read, and compresses files if it should", async () => {
     await using sandbox = await startSandbox({ ...SMALL, people: 2_000, days: 4 });
     const folder = await tempDir();
