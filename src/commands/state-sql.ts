@@ -8,16 +8,15 @@ import { namesIn, numberOf } from "../output/folder-state.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 
-/** The files of one stream in a folder of `read --output`. */
-type StreamFiles = {
+/** The rows of one stream in a folder of `read --output`. Paths are absolute. */
+type StreamRows = {
   readonly spec: StreamSpec;
-  /** Absolute. */
   readonly folder: string;
-  /** The folder of the newest complete read from the start. Files of older ones are out of date. */
-  readonly newest: string | undefined;
-  /** Absolute, oldest first. */
+  /** Oldest first. */
   readonly files: readonly string[];
-  /** The date of a row; null for rows without one. */
+  /** The newest of the folders with all rows at one time; those before it are out of date. Undefined: there is none. */
+  readonly newest: string | undefined;
+  /** The field that dates a row; null: rows have no date. */
   readonly cursor: string | null;
 };
 
@@ -27,7 +26,7 @@ export type Dialect = keyof typeof DIALECTS;
 
 /** Prints the statements that make a view of each stream, with the newest row of each key. Throws ConfigError. */
 export async function showSql(folder: string, dialect: Dialect, { stdout }: Runtime): Promise<number> {
-  const found = await Promise.all(STREAMS.map((spec) => streamFiles(join(resolve(folder), spec.name), spec)));
+  const found = await Promise.all(STREAMS.map((spec) => rowsOf(join(resolve(folder), spec.name), spec)));
   const streams = found.filter(({ files }) => files.length > 0);
   if (streams.length === 0)
     throw new ConfigError(`Cannot query "${folder}": it has no rows. Name a folder of read --output`);
@@ -37,36 +36,38 @@ export async function showSql(folder: string, dialect: Dialect, { stdout }: Runt
   return 0;
 }
 
-async function streamFiles(folder: string, spec: StreamSpec): Promise<StreamFiles> {
-  const rowsIn = async (path: string): Promise<string[]> =>
-    (await namesIn(path))
-      .filter((name) => /^[^.].*\.jsonl(\.gz)?$/.test(name))
-      .map((name) => join(path, name));
+async function rowsOf(folder: string, spec: StreamSpec): Promise<StreamRows> {
   try {
-    const full = (await namesIn(folder)).filter((name) => /^full-\d{9}$/.test(name)).sort();
-    const newest = full.length === 0 ? undefined : join(folder, full.at(-1) ?? "");
-    const dated = await rowsIn(folder);
-    const refreshed = newest === undefined ? [] : await rowsIn(newest);
-    const byNumber = (one: string, two: string): number => numberOf(basename(one)) - numberOf(basename(two));
-    const files = [...dated, ...refreshed].sort(byNumber);
-    return { spec, folder, newest, files, cursor: dated.length === 0 ? null : spec.cursorField };
+    const names = await namesIn(folder);
+    const [full] = names
+      .filter((name) => /^full-\d{9}$/.test(name))
+      .sort()
+      .slice(-1);
+    const refreshed = full === undefined ? [] : (await namesIn(join(folder, full))).filter(isVisible);
+    const own = names.filter(isVisible);
+    const newest = full && join(folder, full);
+    const files = [...own, ...refreshed.map((name) => join(`${full}`, name))]
+      .sort((one, two) => numberOf(basename(one)) - numberOf(basename(two)))
+      .map((name) => join(folder, name));
+    return { spec, folder, newest, files, cursor: own.length === 0 ? null : spec.cursorField };
   } catch (cause) {
     throw new ConfigError(`Cannot read the folder "${folder}": ${reasonOf(cause)}`, { cause });
   }
 }
 
+const isVisible = (name: string): boolean => /^[^.].*\.jsonl(\.gz)?$/.test(name);
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const name = (text: string): string => `"${text}"`;
 
 /** Without these options DuckDB drops fields that come late, and takes texts for dates. */
-function duckdbView({ spec, folder, cursor }: StreamFiles): readonly string[] {
+function duckdbView({ spec, folder, cursor }: StreamRows): readonly string[] {
   const escaped = folder.replace(/[[*?]/g, "[$&]");
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
   return [
     `CREATE OR REPLACE VIEW ${spec.name} AS`,
     `SELECT * EXCLUDE (_file)${cursor ? ` REPLACE (${moment} AS ${name(cursor)})` : ""}`,
     `FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,`,
-    "  sample_size = -1, dateformat = 'none', timestampformat = 'none', maximum_object_size = 33554432,",
+    "  sample_size = -1, map_inference_threshold = -1, dateformat = 'none', timestampformat = 'none',",
     "  hive_partitioning = false, filename = '_file')",
     String.raw`WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (`,
     String.raw`  '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))`,
@@ -90,7 +91,7 @@ const BEGIN = [
   "CREATE TABLE IF NOT EXISTS loaded_files (load serial PRIMARY KEY, file text UNIQUE);",
 ];
 
-function postgresScript({ spec, newest, folder, files, cursor }: StreamFiles): readonly string[] {
+function postgresScript({ spec, newest, folder, files, cursor }: StreamRows): readonly string[] {
   const table = `${spec.name}_loads`;
   const keys = spec.primaryKey.map((key) => `record -> ${literal(key)}`).join(", ");
   const fields = { ...loadSchema(spec.name).properties, ...(cursor && { [cursor]: TIMESTAMP }) };
@@ -98,13 +99,9 @@ function postgresScript({ spec, newest, folder, files, cursor }: StreamFiles): r
   return [
     `CREATE TABLE IF NOT EXISTS ${table} (load int, record jsonb, moment timestamptz);`,
     ...files.flatMap((file) => loadOf(file, table, cursor)),
-    // Rows of older reads from the start.
-    ...(newest === undefined
-      ? []
-      : [
-          `DELETE FROM ${table} USING loaded_files WHERE ${table}.load = loaded_files.load`,
-          `  AND starts_with(file, ${literal(join(folder, "full-"))}) AND NOT starts_with(file, ${literal(join(newest, "/"))});`,
-        ]),
+    `DELETE FROM ${table} USING loaded_files WHERE ${table}.load = loaded_files.load`,
+    `  AND starts_with(file, ${literal(join(folder, "full-"))})`,
+    `  AND NOT starts_with(file, ${literal(join(newest ?? folder, "/"))});`,
     `CREATE OR REPLACE VIEW ${spec.name} AS`,
     `SELECT DISTINCT ON (${keys})`,
     ...columns.map((column) => `  ${column},`),

@@ -80,8 +80,8 @@ class Output {
     const privacy = config && privacyOf(config);
     this.sink = await openSink({ ...to, privacy }, format, this.mask, { ...this.#runtime, notify });
     const { privacy: before } = objectOf(this.sink.saved.rest["output"]);
-    if (before !== undefined && privacy !== undefined && JSON.stringify(before) !== JSON.stringify(privacy))
-      await this.#pass(warning(OLDER_FILES));
+    const hasChanged = before !== undefined && JSON.stringify(before) !== JSON.stringify(privacy);
+    if (to.output !== undefined && hasChanged) await this.#pass(warning(OLDER_FILES));
     return this;
   }
 
