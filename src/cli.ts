@@ -229,7 +229,7 @@ const addStateCommands: AddCommand = (words, choose) =>
         choose(async (runtime) =>
           sql === undefined
             ? (await import("./commands/state.ts")).showState(options, runtime)
-            : (await import("./commands/state-sql.ts")).showSql(file, sql, runtime),
+            : (await import("./commands/state-sql.ts")).showSql(options.file, sql, runtime),
         );
       },
     )
