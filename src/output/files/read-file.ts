@@ -1,13 +1,57 @@
+import { isUtf8 } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { text as streamText } from "node:stream/consumers";
+import { buffer as streamBytes } from "node:stream/consumers";
 import { ConfigError } from "../../base/errors.ts";
+import { OPEN_OBJECT } from "../../base/json-text.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /**
- * Reads a text file without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their end,
- * and `-` is stdin. Throws ConfigError.
+ * Returns a function that decodes the pieces of a text file, and its end when it is called without one. The text is UTF-8; a
+ * byte order mark is no content. That function throws ConfigError for any other encoding, with the line.
+ * @param name the file in messages, such as `config file "x"`
+ */
+export function textDecoder(name: string): (piece?: Uint8Array) => string {
+  let [line, isStart, cut] = [1, true, Buffer.alloc(0)];
+  return (piece) => {
+    const bytes = piece === undefined ? cut : Buffer.concat([cut, piece]);
+    const whole = bytes.subarray(0, piece === undefined ? bytes.length : endOfCharacters(bytes));
+    // Each character of UTF-16 and UTF-32 that ASCII has, has a NUL.
+    const isWide = isStart && whole.subarray(0, 4).includes(0);
+    if (isWide || !isUtf8(whole)) {
+      for (let at = 0; !isWide && isUtf8(lineAt(whole, at)); line += 1) at += lineAt(whole, at).length;
+      throw new ConfigError(
+        `Cannot read the ${name}: line ${line} is not UTF-8, but another encoding, such as UTF-16 (PowerShell's ">") or ` +
+          "Latin-1. Save the file as UTF-8",
+      );
+    }
+    const text = whole.toString("utf8").replace(isStart ? /^\uFEFF/ : "", "");
+    [line, isStart, cut] = [
+      line + text.split("\n").length - 1,
+      isStart && whole.length === 0,
+      bytes.subarray(whole.length),
+    ];
+    return text;
+  };
+}
+
+const lineAt = (bytes: Buffer, start: number): Buffer => {
+  const end = bytes.indexOf("\n", start) + 1;
+  return bytes.subarray(start, end === 0 ? bytes.length : end);
+};
+
+/** The index after the last character of UTF-8 of which no byte is missing. */
+function endOfCharacters(bytes: Buffer): number {
+  const first = bytes.findLastIndex((byte) => (byte & 0xc0) !== 0x80);
+  const byte = bytes[first] ?? 0;
+  const size = byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+  return first + size > bytes.length ? first : bytes.length;
+}
+
+/**
+ * Reads a text file of UTF-8, without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their
+ * end, and `-` is stdin. Throws ConfigError.
  * @param what the file's part in the run, such as "config"
  */
 export async function readText(what: string, path: string): Promise<string> {
@@ -15,23 +59,22 @@ export async function readText(what: string, path: string): Promise<string> {
   if (/^\s*[[{].*"/s.test(path)) {
     throw new ConfigError(`Cannot read the ${what} file: what is named is not a path, but JSON. Name a file`);
   }
-  let text: string;
+  let bytes: Buffer;
   try {
-    text =
+    bytes =
       path === "-"
-        ? await streamText(createReadStream("", { fd: 0, autoClose: false }))
-        : await readFile(path, "utf8");
+        ? await streamBytes(createReadStream("", { fd: 0, autoClose: false }))
+        : await readFile(path);
   } catch (cause) {
     const advice = codeOf(cause) === "EACCES" ? '. Run as its owner ("docker run --user")' : "";
     const why = codeOf(cause) === "ENOENT" ? "there is none" : `${reasonOf(cause)}${advice}`;
     throw new ConfigError(`Cannot read the ${what} file "${path}": ${why}`, { cause });
   }
-  // The byte order mark of UTF-16, read as UTF-8.
-  if (text.startsWith("\uFFFD\uFFFD"))
-    throw new ConfigError(
-      `Cannot read the ${what} file "${path}": it is UTF-16, which PowerShell's ">" writes. Save it as UTF-8`,
-    );
-  return text.replace(/^\uFEFF/, "");
+  const decode = textDecoder(`${what} file "${path}"`);
+  const text = decode(bytes);
+  // A run that was killed may leave a message that ends within a character: it is no JSON in any case.
+  const isMessage = bytes[bytes.lastIndexOf("\n") + 1] === OPEN_OBJECT;
+  return isMessage ? text : text + decode();
 }
 
 /** Reads the state of a file, or of a folder of `read --output`. Throws ConfigError. */

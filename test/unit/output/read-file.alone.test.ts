@@ -2,7 +2,7 @@ import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { beforeEach, describe, expect, it } from "vitest";
-import { parseJsonFile, readCatalog, readText } from "../../../src/output/files/read-file.ts";
+import { parseJsonFile, readCatalog, readText, textDecoder } from "../../../src/output/files/read-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 let folder: string;
@@ -13,7 +13,30 @@ beforeEach(async () => {
   path = join(folder, "config.json");
 });
 
+const json = (text: string, encoding: BufferEncoding): Buffer =>
+  Buffer.from(`{"hash_salt": "${text}"}`, encoding);
+
 describe("readText()", () => {
+  it.each([
+    ["UTF-16", Buffer.from('\uFEFF{"api_key": "x"}', "utf16le"), 1],
+    ["UTF-16 without a mark", json("x", "utf16le"), 1],
+    ["UTF-16, big-endian", json("x", "utf16le").swap16(), 1],
+    ["UTF-32", Buffer.from("\0\0\0{\0\0\0}", "latin1"), 1],
+    ["Latin-1", json("gr\u00fcn", "latin1"), 1],
+    ["Latin-1 at the very end of line 3", Buffer.from("ann\n\nJos\u00e9", "latin1"), 3],
+  ])("refuses %s, and names the line", async (_, bytes, line) => {
+    await writeFile(path, bytes);
+    await expect(readText("config", path)).rejects.toThrow(
+      `Cannot read the config file "${path}": line ${line} is not UTF-8, but another encoding, ` +
+        'such as UTF-16 (PowerShell\'s ">") or Latin-1. Save the file as UTF-8',
+    );
+  });
+
+  it("reads what a killed run left of a message, though it ends within a character", async () => {
+    await writeFile(path, Buffer.from('{"type":"LOG"}\n{"name":"\u20ac').subarray(0, -1));
+    expect(await readText("state", path)).toBe('{"type":"LOG"}\n{"name":"');
+  });
+
   it("follows links and drops a byte order mark", async () => {
     await writeFile(path, "\uFEFFhello");
     await symlink(path, join(folder, "link"));
@@ -29,6 +52,16 @@ describe("readText()", () => {
   });
 });
 
+it("textDecoder() decodes pieces that end within characters, and counts their lines", () => {
+  const bytes = Buffer.from("\uFEFFa\u00fc\n\u20ac\u{1F600}\n\uFFFD\0");
+  const decode = textDecoder('table "t.csv"');
+  const pieces = [...bytes].map((byte) => decode(Buffer.of(byte)));
+  expect(pieces.join("") + decode()).toBe("a\u00fc\n\u20ac\u{1F600}\n\uFFFD\0");
+  expect(() => decode(Buffer.from("\n\xff\n", "latin1"))).toThrow(
+    'Cannot read the table "t.csv": line 4 is not UTF-8',
+  );
+});
+
 it.each([
   ['{\n  "streams": []\n}', { streams: [] }],
   ['{"type": "CATALOG","a":1}\n{"type":"CATALOG","a":2}', { type: "CATALOG", a: 1 }],
@@ -39,13 +72,6 @@ it.each([
   expect(await readCatalog(path)).toEqual(catalog);
   await writeFile(path, "{\n  oops");
   await expect(readCatalog(path)).rejects.toThrow("it is not JSON, see line 2, column 3");
-});
-
-it("readText() says of UTF-16, which PowerShell writes, what to save it as", async () => {
-  await writeFile(path, Buffer.from('\uFEFF{"api_key": "x"}', "utf16le"));
-  await expect(readText("config", path)).rejects.toThrow(
-    `Cannot read the config file "${path}": it is UTF-16, which PowerShell's ">" writes. Save it as UTF-8`,
-  );
 });
 
 describe("parseJsonFile() of what is no JSON", () => {
