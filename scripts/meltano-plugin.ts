@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import { type Spec, typeOf } from "../src/config/spec.ts";
+import { isDayProperty, type Spec, typeOf } from "../src/config/spec.ts";
 import {
   CAPABILITIES,
   type DescribedSetting,
@@ -66,7 +66,7 @@ function definitionOfSetting(setting: DescribedSetting): object {
 }
 
 function kindOf({ property }: DescribedSetting): string {
-  if (property.format === "date") return "date_iso8601";
+  if (isDayProperty(property)) return "date_iso8601";
   return property.enum === undefined ? typeOf(property) : "options";
 }
 

@@ -1,13 +1,13 @@
 import { ConfigError } from "../base/errors.ts";
 import { isDeeperThan, isObject, type JsonObject, valueAt } from "../base/json.ts";
 import { schemaCompiler } from "../base/json-schema.ts";
-import { type Day, isDay } from "../base/time.ts";
+import type { Day } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
 import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, type Prefixes, withEnvironment, withPaths } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, receiptsProblems, ruleProblems, schemaProblems } from "./problems.ts";
-import { configSpec, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
+import { configSpec, isDayProperty, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
 
 /** A valid config. */
@@ -102,8 +102,7 @@ export type ConfigPlace = {
   readonly isTemporary?: boolean;
 };
 
-const FORMATS = { date: isDay, uri: () => true };
-const isValid = schemaCompiler({ fill: true, formats: FORMATS })<JsonObject>(configSpec());
+const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 
 /**
  * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined are no config.
@@ -177,25 +176,28 @@ function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObje
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
       const given = value[name];
-      return [camelCase(name), ITEMS.has(name) ? (given ?? []) : toValue(given, property)];
+      return [camelCase(name), ITEMS.has(name) ? (given ?? []) : toValue(name, given, property)];
     }),
   );
 }
 
-function toValue(value: unknown, property: SpecProperty): unknown {
+function toValue(name: string, value: unknown, property: SpecProperty): unknown {
   if (typeOf(property) === "array") return distinct(Array.isArray(value) ? value : [], property);
   if (isObject(value)) return toShape(value, property);
-  if (typeof value === "string" && property.format === "uri") return parseAddress(value);
+  if (typeof value === "string" && ADDRESSES.has(name)) return parseAddress(value);
   return value ?? null;
 }
 
 function distinct(list: readonly unknown[], { items }: SpecProperty): readonly unknown[] {
   const values = [...new Set(list)];
-  return items?.format === "date" ? values.sort() : values;
+  return items && isDayProperty(items) ? values.sort() : values;
 }
 
 /** Lists whose entries are named by their places, and compared in a form of their own. */
 const ITEMS: ReadonlySet<string> = new Set(["domains", "emails"]);
+
+/** The roots of the APIs. */
+const ADDRESSES: ReadonlySet<string> = new Set(["base_url", "api_url"]);
 
 const camelCase = (name: string): string =>
   name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { addDays, type Day, dayOf, parseDay } from "../base/time.ts";
-import { configSpec, innerProperty, type SpecProperty, typeOf } from "./spec.ts";
+import { configSpec, innerProperty, isDayProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
  * Returns a draft without nulls, empty lists, objects of defaults only, and empty strings, which forms send; with
@@ -30,7 +30,7 @@ function normalText(text: string, property: SpecProperty | undefined): unknown {
   if (text === "") return property?.minLength === 0 ? text : undefined;
   if (property !== undefined && typeOf(property) === "array")
     return normalList(text.split(/[,\n]/), property);
-  if (property?.format === "date") return parseDay(text) ?? daysAgo(text, property) ?? text;
+  if (property && isDayProperty(property)) return parseDay(text) ?? daysAgo(text, property) ?? text;
   return property?.enum === undefined ? text : text.toLowerCase();
 }
 

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
-import { configSpec, type SpecProperty, typeOf, variableOf } from "./spec.ts";
+import { configSpec, isDayProperty, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
 
 /** A problem of one property, by its dotted name. `text` continues the name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
@@ -26,8 +26,6 @@ function schemaText({ keyword, message = "is wrong", parentSchema }: SchemaError
       return `must be one of ${(property.enum ?? []).map((word) => JSON.stringify(word)).join(", ")}`;
     case "pattern":
       return `must look like this: ${property.pattern_descriptor ?? property.pattern}`;
-    case "format":
-      return "must be a date that exists, YYYY-MM-DD or a date-time";
     default:
       return message;
   }
@@ -35,12 +33,28 @@ function schemaText({ keyword, message = "is wrong", parentSchema }: SchemaError
 
 /** Problems that no schema can describe, of properties whose type is right. */
 export const ruleProblems = (draft: JsonObject): Problem[] => [
+  ...textProblems(draft),
   ...dateProblems(draft),
   ...addressProblems(draft),
   ...externalProblems(draft),
   ...jobProblems(draft),
   ...privacyProblems(draft),
 ];
+
+const textProblems = (draft: JsonObject): Problem[] =>
+  [...settingsIn()].flatMap(({ path, property }) => {
+    const value = valueAt(draft, path);
+    const place = (nth: number): string => [...path, ...(Array.isArray(value) ? [nth] : [])].join(".");
+    return [value].flat().flatMap((text, nth) => {
+      const problem = typeof text === "string" ? textProblem(text, property) : undefined;
+      return problem === undefined ? [] : [{ path: place(nth), text: problem }];
+    });
+  });
+
+function textProblem(text: string, property: SpecProperty): string | undefined {
+  const isWrongDay = isDayProperty(property.items ?? property) && !isDay(text);
+  return isWrongDay ? "must be a date that exists, YYYY-MM-DD or a date-time" : undefined;
+}
 
 function dateProblems({ start_date: start, end_date: end }: JsonObject): Problem[] {
   if (typeof start !== "string" || typeof end !== "string" || !isDay(start) || !isDay(end)) return [];

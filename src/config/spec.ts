@@ -5,7 +5,6 @@ export type SpecProperty = {
   readonly title?: string;
   readonly description?: string;
   readonly type: string | readonly string[];
-  readonly format?: string;
   readonly pattern?: string;
   readonly pattern_descriptor?: string;
   readonly minLength?: number;
@@ -37,6 +36,10 @@ export const configSpec = (): SpecProperty => loadSpec().connectionSpecification
 export function typeOf({ type }: SpecProperty): string {
   return typeof type === "string" ? type : (type.find((name) => name !== "null") ?? "null");
 }
+
+/** Whether a property is a day. The spec has no `format`: platforms would refuse by it what our patterns allow, such as "30d". */
+export const isDayProperty = ({ pattern_descriptor: form = "" }: SpecProperty): boolean =>
+  form.startsWith("YYYY-MM-DD");
 
 /** The property of an object's schema by its name, which may come from outside. */
 export function innerProperty(

@@ -10,7 +10,7 @@ import {
   statesOf,
   statusesOf,
 } from "../support/airbyte-messages.ts";
-import { SPEC_RULES, schemasIn } from "../support/airbyte-rules.ts";
+import { exampleConfigs, SPEC_RULES, schemasIn } from "../support/airbyte-rules.ts";
 import { CONNECTOR, connector, file, run } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { ROOT } from "../support/run.ts";
@@ -74,12 +74,14 @@ describe("specification", () => {
     expect(spec).toEqual(JSON.parse(await readFile(`${ROOT}spec.json`, "utf8")));
   });
 
-  it("CS1: takes the config of a connection, and nulls that a form sends", () => {
+  it("CS1: takes the config of a connection, each example, and nulls that a form sends", () => {
     const isValid = new Ajv({ strict: false, validateFormats: false }).compile(settings());
     const account = { base_url: sandbox.url, api_key: sandbox.key };
     const nulls = { start_date: null, max_run_seconds: null, ignore_missing_days: null };
-    for (const more of [{}, nulls, { start_date: "2026-01-02T03:04:05Z" }])
-      expect(isValid({ ...account, ...more })).toBe(true);
+    const examples = exampleConfigs(settings());
+    expect(examples.length).toBeGreaterThan(10);
+    for (const more of [nulls, { start_date: "2026-01-02T03:04:05Z" }, ...examples])
+      expect([more, isValid({ ...account, ...more })]).toEqual([more, true]);
     expect(isValid({ api_key: "k" })).toBe(false);
   });
 
