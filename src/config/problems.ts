@@ -41,17 +41,23 @@ export const ruleProblems = (draft: JsonObject): Problem[] => [
   ...privacyProblems(draft),
 ];
 
+/** Characters that stand for others, which a variable or an editor lost: two salts would become the same. */
+const LOST = /[\ufffd\p{Surrogate}]/u;
+
 const textProblems = (draft: JsonObject): Problem[] =>
   [...settingsIn()].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
     const place = (nth: number): string => [...path, ...(Array.isArray(value) ? [nth] : [])].join(".");
     return [value].flat().flatMap((text, nth) => {
-      const problem = typeof text === "string" ? textProblem(text, property) : undefined;
+      const problem = typeof text === "string" ? textProblem(text, path, property) : undefined;
       return problem === undefined ? [] : [{ path: place(nth), text: problem }];
     });
   });
 
-function textProblem(text: string, property: SpecProperty): string | undefined {
+function textProblem(text: string, path: readonly string[], property: SpecProperty): string | undefined {
+  const isItem = /^(?:domains|emails)$/.test(path.at(-1) ?? "");
+  // An item like this is never sent, and the others are.
+  if (!isItem && LOST.test(text)) return "has characters that were lost (U+FFFD): write it again, as UTF-8";
   const isWrongDay = isDayProperty(property.items ?? property) && !isDay(text);
   return isWrongDay ? "must be a date that exists, YYYY-MM-DD or a date-time" : undefined;
 }

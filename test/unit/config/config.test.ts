@@ -122,6 +122,11 @@ describe("a config", () => {
     [{ drop_fields: ["email", 7] }, "drop_fields.1 must be of type string"],
     [{ email_verification: [7] }, "email_verification must be of type object"],
     [{ start_date: "2026-02-30" }, "must be a date that exists, YYYY-MM-DD or a date-time"],
+    [
+      { hash_salt: "gr\ufffdn" },
+      "hash_salt has characters that were lost (U+FFFD): write it again, as UTF-8",
+    ],
+    [{ drop_fields: ["email", "\ud800"] }, "drop_fields.1 has characters that were lost"],
     [{ end_date: "yesterday" }, "end_date must look like this: YYYY-MM-DD"],
     [{ ignore_missing_days: ["2026-01-02", "soon"] }, "ignore_missing_days.1 must "],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
