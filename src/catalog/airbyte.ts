@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, type JsonObject, objectOf } from "../base/json.ts";
+import { isObject, type JsonObject, objectOf, quoted } from "../base/json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
 import { canRefresh, ROW_STREAMS, type StreamSpec } from "./streams.ts";
 
@@ -65,8 +65,9 @@ export const incremental = (name: string): ConfiguredStream => ({
 });
 
 /**
- * Reads a configured catalog; unknown keys are ignored, and of a stream only its name is needed. A catalog as `discover`
- * prints it selects all its streams, incremental where they can be.
+ * Reads a configured catalog; unknown keys are ignored. A catalog as `discover` prints it selects all its streams, incremental
+ * where they can be.
+ * @throws ConfigError for another form, and for a stream without a mode
  */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   const { catalog = value } = objectOf(value);
@@ -93,10 +94,13 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
       `streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`,
     );
   }
+  refuseOtherForms(name, { ...objectOf(stream), ...objectOf(entry) });
+  if (typeof sync_mode !== "string")
+    throw unusableAirbyteCatalog(`${quoted(name)} has no sync_mode. Write "incremental" or "full_refresh"`);
   return {
     name,
     ...(typeof namespace === "string" && namespace !== "" && { namespace }),
-    syncMode: typeof sync_mode === "string" ? sync_mode : "full_refresh",
+    syncMode: sync_mode,
     destinationSyncMode: typeof destination_sync_mode === "string" ? destination_sync_mode : null,
     generationId: toId(generation_id),
     minimumGenerationId: toId(minimum_generation_id) ?? undefined,
@@ -105,8 +109,20 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
   };
 }
 
+/** Airbyte's API and Terraform write modes and selected fields in forms of their own: what is deselected there would leave. */
+function refuseOtherForms(name: string, entry: JsonObject): void {
+  const keys = Object.keys(entry).filter((key) =>
+    /[A-Z]|^(?:config|selected.*|field_selection.*|hashed.*|mappers)$/.test(key),
+  );
+  if (keys.length === 0) return;
+  const words = keys.slice(0, 3).map(quoted).join(", ");
+  throw unusableAirbyteCatalog(
+    `${quoted(name)} has ${words}, as Airbyte's API writes it. Write "stream" and "sync_mode", as the protocol does`,
+  );
+}
+
 function byDefault(stream: JsonObject): JsonObject {
-  const { supported_sync_modes: modes, sync_mode } = stream;
+  const { supported_sync_modes: modes = ["incremental"], sync_mode } = stream;
   if (sync_mode !== undefined) return { stream, sync_mode };
   const isIncremental = Array.isArray(modes) && modes.includes("incremental");
   return { stream, sync_mode: isIncremental ? "incremental" : "full_refresh" };

@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, listOf, objectOf, quoted } from "../base/json.ts";
+import { isObject, listOf, objectOf, printable, quoted } from "../base/json.ts";
 import { type ConfiguredStream, cursorOf, type DiscoveredStream, incremental } from "./airbyte.ts";
 import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
@@ -39,7 +39,9 @@ type Selected = { readonly streams: readonly Chosen[]; readonly warnings: readon
  * @throws ConfigError for what is no catalog of Singer, and for a stream that cannot be replicated as it says
  */
 export function select(catalog: unknown): Selected {
-  const entries = catalogEntries(catalog).filter(isSelected);
+  const all = catalogEntries(catalog);
+  const isMarked = all.some((entry) => choiceIn(selectionNodes(entry), [streamId(entry)]) === true);
+  const entries = all.filter((entry) => isSelected(entry, isMarked));
   const ids = entries.map(streamId);
   const twice = ids.find((id, nth) => ids.indexOf(id) < nth);
   if (twice !== undefined) throw unusableCatalog(`it selects the stream ${quoted(twice)} twice`);
@@ -59,7 +61,27 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
   const entries = streams.map(objectOf);
   if (entries.some(({ stream, json_schema }) => isObject(stream) || isObject(json_schema)))
     throw unusableCatalog("it is a catalog of Airbyte");
+  const wrong = entries.find(({ metadata }) => {
+    const items = metadata ?? [];
+    return !Array.isArray(items) || !items.every(isMetadata);
+  });
+  if (wrong !== undefined) {
+    const why =
+      'is no list of objects with a "breadcrumb" of "properties" and names, and "metadata" with "selected"';
+    throw unusableCatalog(`the metadata of ${quoted(streamId(wrong))} ${why}`);
+  }
   return entries;
+}
+
+const isMetadata = (item: unknown): boolean =>
+  isObject(item) && isBreadcrumb(item["breadcrumb"]) && isObject(item["metadata"]);
+
+/** `["properties", NAME]` once for each level, and `"items"` for the elements of a list. */
+function isBreadcrumb(breadcrumb: unknown): boolean {
+  if (!Array.isArray(breadcrumb)) return false;
+  const [part, name] = breadcrumb;
+  if (part === "properties") return typeof name === "string" && isBreadcrumb(breadcrumb.slice(2));
+  return breadcrumb.length === 0 || (part === "items" && isBreadcrumb(breadcrumb.slice(1)));
 }
 
 const unusableCatalog = (why: string): ConfigError =>
@@ -72,7 +94,7 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
   const metadata = metadataIn(entry);
   const keyProperties = chosenKey(entry, stream, warnings);
   const method = chosenMethod(entry, stream, warnings);
-  const rules = fieldRules(schema, [], metadata, [...neededFields(stream), ...keyProperties]);
+  const rules = fieldRules(schema, [name], metadata, [...neededFields(stream), ...keyProperties]);
   const configured: ConfiguredStream = {
     ...{ ...incremental(name), schema },
     // The catalog decides, whatever a state says of an earlier method.
@@ -137,21 +159,47 @@ function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: st
   return method ?? methods[0];
 }
 
-/** Meltano writes `selected` on the stream, too; some other programs only there. */
-function isSelected(entry: CatalogNode): boolean {
-  const root = metadataIn(entry)([]);
-  const { selected: legacy, metadata } = entry;
-  if (root["selected"] === undefined && typeof legacy === "boolean") return legacy;
-  return listOf(metadata).length === 0 || fieldSelected(root, false);
+/** Meltano writes `selected` into the metadata and on the stream; older programs write it only there, or into the schema. */
+const selectionNodes = (entry: CatalogNode): readonly CatalogNode[] => [
+  { selected: entry["selected"], ...metadataIn(entry)([]) },
+  objectOf(entry["schema"]),
+];
+
+/** @param isMarked whether the catalog selects a stream by name: then one without metadata is not selected */
+function isSelected(entry: CatalogNode, isMarked: boolean): boolean {
+  const isBare = listOf(entry["metadata"]).length === 0;
+  return nodeSelected(selectionNodes(entry), [streamId(entry)], isBare && !isMarked);
 }
 
 /** The SDK's algorithm for a field whose parent is selected. */
-function fieldSelected(metadata: CatalogNode, inherited: boolean): boolean {
-  if (metadata["inclusion"] === "unsupported") return false;
-  if (metadata["inclusion"] === "automatic") return true;
-  const { selected, "selected-by-default": usual } = metadata;
-  if (typeof selected === "boolean") return selected;
-  return typeof usual === "boolean" ? usual : inherited;
+function nodeSelected(nodes: readonly CatalogNode[], place: readonly string[], inherited: boolean): boolean {
+  const inclusions = nodes.map(({ inclusion }) => inclusion);
+  if (inclusions.includes("unsupported")) return false;
+  if (inclusions.includes("automatic")) return true;
+  return choiceIn(nodes, place) ?? choiceIn(nodes, place, "selected-by-default") ?? inherited;
+}
+
+/**
+ * The choice that nodes make together: all of those that say one must select. Undefined: none says any. Older programs write
+ * it as text.
+ * @throws ConfigError for any other value, because what it may withhold would leave
+ */
+function choiceIn(
+  nodes: readonly CatalogNode[],
+  place: readonly string[],
+  name = "selected",
+): boolean | undefined {
+  const choices = nodes.flatMap(({ [name]: value }) => {
+    if (value === undefined) return [];
+    const word = typeof value === "string" ? value.toLowerCase() : value;
+    if (word === true || word === "true") return [true];
+    if (word === false || word === "false") return [false];
+    const field = place.filter((part) => part !== "properties").join(".");
+    throw new ConfigError(
+      `Cannot use the catalog: "${name}" of ${quoted(field)} is ${quotedValue(value)}. Write true or false`,
+    );
+  });
+  return choices.length === 0 ? undefined : choices.every((one) => one);
 }
 
 const DESELECTED: FieldAction = { kind: "drop", setting: "the catalog" };
@@ -160,6 +208,7 @@ const UNLISTED: FieldAction = { kind: "unlisted", setting: "the catalog" };
 /**
  * The rules of a catalog for the fields of an object, or of the objects in a list. A field whose schema does not say what
  * is in it leaves as one value; once `properties` are there, they list all of it.
+ * @param parent the name of the stream, and the breadcrumb
  */
 function fieldRules(
   schema: JsonSchema,
@@ -167,17 +216,21 @@ function fieldRules(
   metadata: Metadata,
   needed: readonly string[] = [],
 ): FieldRules {
-  const rules = Object.entries(propertiesOf(schema)).map(([name, property]): [string, FieldRule] => {
-    const breadcrumb = [...parent, "properties", name];
-    const stays = needed.includes(name) || fieldSelected(metadata(breadcrumb), true);
-    return [name, stays ? innerRule(property, breadcrumb, metadata) : DESELECTED];
+  const fields = Object.entries(propertiesOf(schema));
+  // The older way: a schema that marks what is selected.
+  const isMarked = fields.some(([name, property]) => choiceIn([property], [...parent, name]) === true);
+  const rules = fields.map(([name, property]): [string, FieldRule] => {
+    const place = [...parent, "properties", name];
+    const nodes = [metadata(place.slice(1)), property];
+    const stays = needed.includes(name) || nodeSelected(nodes, place, !isMarked);
+    return [name, stays ? innerRule(property, place, metadata) : DESELECTED];
   });
   return { defaultRule: UNLISTED, fields: new Map(rules) };
 }
 
-function innerRule(schema: JsonSchema, breadcrumb: readonly string[], metadata: Metadata): FieldRule {
-  if (schemaIn(schema) !== undefined) return fieldRules(schema, breadcrumb, metadata);
-  return isObject(schema.items) ? innerRule(schema.items, [...breadcrumb, "items"], metadata) : "keep";
+function innerRule(schema: JsonSchema, place: readonly string[], metadata: Metadata): FieldRule {
+  if (schemaIn(schema) !== undefined) return fieldRules(schema, place, metadata);
+  return isObject(schema.items) ? innerRule(schema.items, [...place, "items"], metadata) : "keep";
 }
 
 function streamId({ tap_stream_id, stream }: CatalogNode): string {
@@ -187,4 +240,4 @@ function streamId({ tap_stream_id, stream }: CatalogNode): string {
 
 /** A value of a catalog in a message. */
 const quotedValue = (value: unknown): string =>
-  quoted(typeof value === "string" ? value : JSON.stringify(value));
+  typeof value === "string" ? quoted(value) : printable(JSON.stringify(value));

@@ -6,6 +6,7 @@ import {
   type AirbyteMessage,
   type CatalogStream,
   type Json,
+  linesOf,
   recordsOf,
   statesOf,
   statusesOf,
@@ -180,4 +181,24 @@ it("CI4: a state of a future that has not come gives what may be new, and a stat
   expect([changed.length, changed.filter((row) => !rows.has(row))]).toEqual([7, []]);
   const { discoveredAt } = statesOf(said, "people").at(-1) ?? {};
   expect(String(discoveredAt) < new Date().toISOString()).toBe(true);
+});
+
+const NAMED = { stream: { name: "people" } };
+
+it.each<[why: string, entry: object]>([
+  ['"people" has no sync_mode. Write "incremental"', NAMED],
+  [
+    'has "config", as Airbyte\'s API writes it',
+    { ...NAMED, config: { sync_mode: "incremental", selected: false } },
+  ],
+  ['has "syncMode", as', { ...NAMED, syncMode: "incremental" }],
+  ['has "jsonSchema", as', { stream: { name: "people", jsonSchema: {} }, sync_mode: "incremental" }],
+  ['has "syncMode", as', { name: "people", syncMode: "incremental_append" }],
+  ['has "selected_fields", as', { name: "people", sync_mode: "incremental", selected_fields: [] }],
+])("a catalog of another form is refused before any request: %s", async (why, entry) => {
+  const asked = sandbox.requests.length;
+  const args = ["--config", config, "--catalog", await file("catalog.json", { streams: [entry] })];
+  const { code, stdout } = await run(CONNECTOR, ["read", ...args]);
+  expect([code, sandbox.requests.length - asked]).toEqual([1, 0]);
+  expect(JSON.parse(linesOf(stdout).at(-1) ?? "").trace.error.message).toContain(why);
 });

@@ -1,10 +1,10 @@
-import { describe, expect, it } from "vitest";
-import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { file, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { bookmarksOf, discover, recordsOf, schemasOf, selection, tap } from "../support/tap.ts";
+import { bookmarksOf, type Catalog, discover, recordsOf, schemasOf, selection, tap } from "../support/tap.ts";
 
 // Orchestrators and targets of Singer rely on this; tap() holds every message against what the strictest targets take.
 
@@ -108,6 +108,95 @@ describe("a catalog", () => {
     expect(recordsOf(messages, "sources")).not.toEqual([]);
     const chosen = await selection(await discover(config), ["people"]);
     await tap(["--config", config, "--catalog", chosen], { exits: 1 });
+  });
+});
+
+type Entry = Catalog["streams"][number];
+
+const fieldOf = ({ schema }: Entry, ...path: readonly string[]): object =>
+  path.reduce((inner, name) => inner.properties?.[name] ?? {}, schema);
+
+function mark({ metadata }: Entry, marks: object, ...path: readonly string[]): void {
+  const place = path.flatMap((name) => ["properties", name]).join();
+  Object.assign(metadata.find(({ breadcrumb }) => breadcrumb.join() === place)?.metadata ?? {}, marks);
+}
+
+type Edit = (people: Entry, companies: Entry) => unknown;
+const FALSE = { selected: "False" };
+const UNSUPPORTED = { inclusion: "unsupported" };
+
+/** Edits of a discovered catalog, each with what must not leave by it. */
+const WITHHELD: readonly (readonly [how: string, withheld: "email" | "city" | "people", edit: Edit])[] = [
+  ["false", "email", (people) => mark(people, { selected: false }, "email")],
+  ["a text", "email", (people) => mark(people, FALSE, "email")],
+  ["its default", "email", (people) => mark(people, { "selected-by-default": "false" }, "email")],
+  ["inclusion", "email", (people) => mark(people, UNSUPPORTED, "email")],
+  ["its schema", "email", (people) => Object.assign(fieldOf(people, "email"), { selected: false })],
+  ["inclusion in its schema", "email", (people) => Object.assign(fieldOf(people, "email"), UNSUPPORTED)],
+  [
+    "the schema of others",
+    "email",
+    (people) => Object.assign(fieldOf(people, "company"), { selected: true }),
+  ],
+  ["nested metadata", "city", (_, companies) => mark(companies, FALSE, "headquarters", "city")],
+  ["a nested schema", "city", (_, all) => Object.assign(fieldOf(all, "headquarters", "city"), FALSE)],
+  ["metadata of the stream", "people", (people) => mark(people, FALSE)],
+  ["the stream", "people", (people) => Object.assign(people, FALSE)],
+  ["the stream's schema", "people", (people) => Object.assign(fieldOf(people), FALSE)],
+];
+
+/** Edits by which nobody can know what is meant, each with what the refusal says. */
+const UNCLEAR: readonly (readonly [why: string, edit: Edit])[] = [
+  ['"selected" of "people.email" is 0.', (people) => mark(people, { selected: 0 }, "email")],
+  ['"selected" of "people.email" is null.', (people) => mark(people, { selected: null }, "email")],
+  [
+    '"selected" of "people.email" is "no".',
+    (people) => Object.assign(fieldOf(people, "email"), { selected: "no" }),
+  ],
+  ['"selected" of "people" is 0.', (people) => Object.assign(people, { selected: 0 })],
+  ['and "metadata" with "selected"', (people) => Object.assign(people, { metadata: { selected: false } })],
+  [
+    'and "metadata" with "selected"',
+    ({ metadata }) => metadata.push({ breadcrumb: ["email"], metadata: { selected: false } }),
+  ],
+];
+
+describe("a field or stream that a catalog does not select", () => {
+  let catalog: Catalog;
+  let sandbox: Sandbox;
+  let config: string;
+
+  beforeAll(async () => {
+    sandbox = await startSandbox(QUICK);
+    config = await configFor(sandbox);
+    catalog = await discover(config);
+  });
+  afterAll(() => sandbox.close());
+
+  async function edited(edit: Edit): Promise<readonly string[]> {
+    const { streams } = structuredClone(catalog);
+    const [people, companies] = streams as [Entry, Entry];
+    edit(people, companies);
+    return ["--config", config, "--properties", await file("properties.json", { streams })];
+  }
+
+  it.each(WITHHELD)("by %s never leaves: %s", async (_, withheld, edit) => {
+    const asked = sandbox.requests.length;
+    const { stdout } = await tap(await edited(edit));
+    const requests = sandbox.requests.slice(asked).filter(({ path }) => path.includes("people"));
+    const found = ["email", "city"].map((field) => stdout.includes(`"${field}":`));
+    expect([requests.length > 0, ...found]).toEqual([
+      withheld !== "people",
+      withheld === "city",
+      withheld !== "city",
+    ]);
+  });
+
+  it.each(UNCLEAR)("in an unclear form is refused: %s", async (why, edit) => {
+    const asked = sandbox.requests.length;
+    const { code, stdout, stderr } = await run(TAP, await edited(edit));
+    expect([code, stdout, sandbox.requests.length - asked]).toEqual([1, "", 0]);
+    expect(JSON.parse(linesOf(stderr)[0] ?? "").message).toContain(why);
   });
 });
 

@@ -33,11 +33,18 @@ export async function tap(
   return { ...ended, logs, messages: expectSingerMessages(linesOf(ended.stdout)) };
 }
 
+type CatalogSchema = {
+  selected?: unknown;
+  inclusion?: unknown;
+  properties?: Record<string, CatalogSchema>;
+};
+
 export type Catalog = {
   streams: {
     tap_stream_id: string;
     replication_method: string;
-    schema: { properties: Record<string, { properties?: Record<string, unknown> }> };
+    selected?: unknown;
+    schema: CatalogSchema;
     metadata: { breadcrumb: string[]; metadata: Record<string, unknown> }[];
   }[];
 };

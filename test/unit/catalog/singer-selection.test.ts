@@ -63,9 +63,7 @@ describe("a catalog of Singer", () => {
 
   it.each<[what: string, stream: Meta, node: Meta, isRead: boolean]>([
     ["selected", YES, {}, true],
-    ["deselected", NO, {}, false],
     ["selected on its node only, and not by default", NOT_BY_DEFAULT, YES, true],
-    ["deselected on its node only", {}, NO, false],
     ["selected in metadata, not on its node", YES, NO, true],
     ["unsupported", { ...YES, inclusion: "unsupported" }, {}, false],
     ["without any metadata", {}, { metadata: [] }, true],
@@ -77,10 +75,8 @@ describe("a catalog of Singer", () => {
 
   it.each<[what: string, metadata: Meta, leaves: boolean]>([
     ["available", {}, true],
-    ["deselected", NO, false],
     ["automatic, though deselected", { inclusion: "automatic", selected: false }, true],
     ["unsupported, though selected", { inclusion: "unsupported", selected: true }, false],
-    ["not selected by default", NOT_BY_DEFAULT, false],
     ["not selected by default, yet selected", { ...NOT_BY_DEFAULT, ...YES }, true],
   ])("decides in rows and schemas on a field that is %s", (_, metadata, leaves) => {
     const selection = chosen({ fields: { name: metadata } });

@@ -51,12 +51,13 @@ describe("Airbyte's catalog", () => {
 
 describe("a configured catalog", () => {
   const parsed = (...streams: readonly object[]) => parseConfiguredCatalog({ streams });
-  const A = { stream: { name: "a" } };
+  const MODE = { sync_mode: "full_refresh" };
+  const A = { stream: { name: "a" }, ...MODE };
   const SCHEMA = { properties: { b: {} } };
 
   it.each<[entry: object, read: object]>([
-    [{ stream: { name: "people" } }, { name: "people", syncMode: "full_refresh", schema: null }],
-    [{ name: "people" }, { syncMode: "full_refresh", destinationSyncMode: null, generationId: null }],
+    [A, { name: "a", syncMode: "full_refresh", schema: null }],
+    [{ name: "people" }, { syncMode: "incremental", destinationSyncMode: null, generationId: null }],
     [
       { ...A, sync_mode: "INVALID" },
       { name: "a", syncMode: "INVALID" },
@@ -72,8 +73,8 @@ describe("a configured catalog", () => {
       { ...A, generation_id: 1.5, sync_id: "7" },
       { generationId: null, syncId: null },
     ],
-    [{ stream: { name: "a", namespace: "eu" } }, { namespace: "eu" }],
-    [{ stream: { name: "a", json_schema: SCHEMA } }, { schema: SCHEMA }],
+    [{ stream: { name: "a", namespace: "eu" }, ...MODE }, { namespace: "eu" }],
+    [{ stream: { name: "a", json_schema: SCHEMA }, ...MODE }, { schema: SCHEMA }],
     [{ name: "a", supported_sync_modes: ["full_refresh", "incremental"] }, { syncMode: "incremental" }],
     [
       { name: "a", supported_sync_modes: ["incremental"], sync_mode: "full_refresh" },
@@ -95,7 +96,10 @@ describe("a configured catalog", () => {
   });
 
   it("tells streams of one name apart by their namespace, but not those that would buy twice", () => {
-    const entry = (namespace: string | null, name = "people"): object => ({ stream: { name, namespace } });
+    const entry = (namespace: string | null, name = "people"): object => ({
+      stream: { name, namespace },
+      ...MODE,
+    });
     expect(parsed(entry("eu"), entry("us"), entry("")).map(({ namespace }) => namespace)).toEqual([
       ...["eu", "us", undefined],
     ]);
@@ -108,7 +112,7 @@ describe("a configured catalog", () => {
     [{ streams: {} }, '"streams"'],
     [{ streams: [{ name: "a" }, { title: "people" }] }, "streams[1] has neither"],
     [{ streams: [{ stream: { name: "" } }] }, "streams[0] has neither"],
-    [{ streams: [{ name: "a" }, { stream: { name: "a" } }] }, 'it has the stream "a" twice'],
+    [{ streams: [{ name: "a" }, A] }, 'it has the stream "a" twice'],
   ])("that is %j is refused", (value, why) => {
     expect(() => parseConfiguredCatalog(value)).toThrow(ConfigError);
     expect(() => parseConfiguredCatalog(value)).toThrow(why);
