@@ -23,7 +23,7 @@ export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<
 /** Whether the text of a state has Singer's bookmarks, as our state files have. Otherwise it has Airbyte's STREAM states. */
 export const isSingerState = (text: string): boolean => /"(?:bookmarks|singer_state)"\s*:/.test(text);
 
-/** Streams by which a state without any envelope is known as ours. */
+/** Streams by which a state is known as ours. */
 const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
 /** Lines of a run's output that are no state. */
@@ -38,7 +38,7 @@ const OTHER_MESSAGES =
 export function parseState(value: unknown): SavedState {
   const state = new ParsedState();
   collect(value, state);
-  return state;
+  return state.checked();
 }
 
 /** Reads a state file: one JSON value, or the saved output of a run or of a target, a line each. A byte order mark is no content. */
@@ -52,11 +52,14 @@ export function parseStateText(text: string): SavedState {
 class ParsedState implements SavedState {
   readonly streams = new Map<string, unknown>();
   readonly rest: JsonObject = {};
+  /** How many blobs were added, with those that are null. */
+  blobs = 0;
+  readonly #named = new Set<string>();
 
   /** @param blobs by the names of their streams */
   addAll(blobs: unknown): void {
-    if (blobs !== undefined && blobs !== null && !isObject(blobs)) throw unknownShape({ bookmarks: blobs });
-    for (const [key, blob] of Object.entries(blobs ?? {})) this.#add(key, blob);
+    if (!isNothing(blobs) && !isObject(blobs)) throw unknownShape({ bookmarks: blobs });
+    for (const [key, blob] of Object.entries(objectOf(blobs))) this.#add(key, blob);
   }
 
   /** @param value Airbyte's state of one stream */
@@ -70,7 +73,17 @@ class ParsedState implements SavedState {
     this.#add(stateKey(name, isNamed ? namespace : undefined), blob);
   }
 
+  /** Throws for a state of another program. As an empty one of ours it would have everything read again. */
+  checked(): this {
+    const isEmpty = [...this.streams.values()].every(isNothing);
+    const [name = ""] = this.#named;
+    if (isEmpty || [...this.#named].some((key) => KNOWN.has(streamOfKey(key)))) return this;
+    throw unreadableState(`it has the stream ${quoted(name)}, and none of this source`);
+  }
+
   #add(key: string, blob: unknown): void {
+    this.blobs += 1;
+    this.#named.add(key);
     if (blob === null || blob === undefined) this.streams.delete(key);
     else this.streams.set(key, blob);
   }
@@ -91,7 +104,7 @@ function parseLines(lines: readonly string[]): SavedState {
     found = true;
   }
   if (!found) throw unreadableState("the text is not JSON, nor are there lines with STATE messages in it");
-  return state;
+  return state.checked();
 }
 
 /**
@@ -100,8 +113,13 @@ function parseLines(lines: readonly string[]): SavedState {
  */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
+/** The other parts of envelopes, and keys that hold no state. */
+const PARTS = ["completed", "partial", "bookmarks", "airbyte_state", "stream_states", "shared_state"];
+const NO_STATE = ["currently_syncing", "sourceStats", "destinationStats", "id", "state_id"];
+const TYPES: readonly unknown[] = ["STATE", "STREAM", "GLOBAL", "LEGACY"];
+
 function collect(value: unknown, state: ParsedState): void {
-  if (value === null || value === undefined || value === "") return;
+  if (isNothing(value) || (Array.isArray(value) && value.every(isNothing))) return;
   if (Array.isArray(value)) {
     for (const message of value) {
       if (!isObject(message) || isNothing(message)) throw unknownShape(value);
@@ -110,18 +128,42 @@ function collect(value: unknown, state: ParsedState): void {
     return;
   }
   if (!isObject(value)) throw unknownShape(value);
-  const { type: _type, ...parts } = value;
-  if (Object.entries(parts).every(([key, part]) => WRAPPERS.includes(key) && isNothing(part))) return;
+  const before = state.blobs;
+  const read = openEnvelope(value, state);
+  if (state.blobs > before) return;
+  // An envelope without any stream is empty only if nothing unknown is in it.
+  const { type = "STATE", ...parts } = value;
+  const isEmpty = ([key, part]: [string, unknown]): boolean =>
+    read.length > 0
+      ? isNothing(part) || [...read, ...NO_STATE].includes(key)
+      : isNothing(part) && [...WRAPPERS, ...PARTS, ...NO_STATE].includes(key);
+  if (!TYPES.includes(type) || !Object.entries(parts).every(isEmpty)) throw unknownShape(value);
+}
+
+/** Collects what an envelope has. Returns the keys that it read. */
+function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] {
   const { stream_states: streams, completed, partial } = value;
   const wrapper = WRAPPERS.find((key) => !isNothing(value[key]) && isObject(value[key]));
-  if ("bookmarks" in value || "airbyte_state" in value) openBookmarks(value, state);
-  else if (isObject(completed ?? partial)) collect(merged(completed ?? {}, partial ?? {}), state);
-  else if (wrapper !== undefined) collect(value[wrapper], state);
-  // The shared state of all streams belongs to none of this source.
-  else if (Array.isArray(streams)) collect(streams, state);
-  else if ("stream_descriptor" in value || "stream_state" in value) state.addStream(value);
+  if ("bookmarks" in value || "airbyte_state" in value) {
+    openBookmarks(value, state);
+    return ["bookmarks", "airbyte_state"];
+  }
+  if (isObject(completed ?? partial)) {
+    collect(merged(completed ?? {}, partial ?? {}), state);
+    return ["completed", "partial"];
+  }
+  if (wrapper !== undefined) {
+    collect(value[wrapper], state);
+    return [wrapper];
+  }
+  if (Array.isArray(streams)) {
+    collect(streams, state);
+    // The shared state of all streams belongs to none of this source.
+    return ["stream_states", "shared_state"];
+  }
+  if ("stream_descriptor" in value || "stream_state" in value) state.addStream(value);
   else if (isBare(value)) state.addAll(value);
-  else throw unknownShape(value);
+  return [];
 }
 
 /** `airbyte_state` comes from a tap around an Airbyte source, with two keys of its own; the bookmarks are younger. */
@@ -138,7 +180,10 @@ function isBare(value: JsonObject): boolean {
 }
 
 const isNothing = (value: unknown): boolean =>
-  value === null || value === undefined || (isObject(value) && Object.keys(value).length === 0);
+  value === null ||
+  value === undefined ||
+  value === "" ||
+  (typeof value === "object" && Object.keys(value).length === 0);
 
 /** Meltano merges the partial states of runs since the last complete one into it, key by key. */
 function merged(base: unknown, over: unknown): unknown {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
 import { addDays, type Day, dayOf } from "../../src/base/time.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
-import { CONNECTOR, connector, file, run } from "../support/cli.ts";
+import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { configFor, environmentOf, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { recordsOf, tap } from "../support/tap.ts";
@@ -69,6 +69,56 @@ describe("read with a saved state", () => {
     await writeFile(path, JSON.stringify({ bookmarks: { people: { ...bookmarks.people, ...change } } }));
     const { code, stdout } = await run(CONNECTOR, words);
     expect([code, new Set(idsOf(stdout))]).toEqual([0, new Set(sandbox.people().map(({ id }) => id))]);
+  });
+
+  it.each(
+    [
+      ...[
+        '[{"type":"LEGACY","data":{"state":{}}}]',
+        '{"state":{}}',
+        '{"data":{"state":{}}}',
+        '{"data":[]}',
+        "[{}]",
+      ],
+      ...[
+        '{"value":{"bookmarks":{}}}',
+        '{"bookmarks":[],"currently_syncing":null}',
+        '{"singer_state":{}}',
+        '""',
+      ],
+      ...[
+        '{"completed":{},"partial":null}',
+        '[{"type":"GLOBAL","global":{"stream_states":[]},"id":3}]',
+        "\ufeff{}\n",
+      ],
+      '[{"type":"STREAM","stream":{"stream_descriptor":{"name":"people"}},"sourceStats":{"recordCount":1}}]',
+    ].map((state) => [state]),
+  )("takes the empty envelope %s for no state, in both languages", async (state) => {
+    const { sandbox, config } = await sandboxWith(SMALL);
+    const to = ["--config", config, "--state", await file("state.json", state)];
+    const airbyte = await connector(["read", "--stream", "people", ...to]);
+    const rows = airbyte.messages.filter(({ type }) => type === "RECORD").length;
+    const singer = recordsOf((await tap(to)).messages, "people").length;
+    expect([airbyte.code, rows, singer]).toEqual([0, ...Array(2).fill(sandbox.people().length)]);
+  });
+
+  it.each([
+    ['{"bookmark":{}}', '"bookmark" (object)'],
+    ['{"bookmarks":{},"poeple":{"days":[1]}}', '"poeple" (object)'],
+    ['{"bookmarks":{"users":{"cursor":"2026-01-01"}}}', 'the stream "users", and none of this source'],
+    ['{"data":{"state":{}},"people":{"discoveredAt":null}}', '"people" (object)'],
+    ['{"complete":{"singer_state":{"bookmarks":{}}},"partial":{}}', '"complete" (object)'],
+    ['[{"type":"ODD","data":{}}]', '"type" (string)'],
+  ])("takes %s for no empty state: that would read everything again", async (state, why) => {
+    const { sandbox, config } = await sandboxWith(SMALL);
+    const to = ["--config", config, "--state", await file("state.json", state)];
+    const ended = [await run(CONNECTOR, [...JSONL, ...to]), await run(TAP, to)];
+    expect(ended.map(({ code, stdout }) => [code, stdout])).toEqual([
+      [2, ""],
+      [1, ""],
+    ]);
+    for (const { stderr } of ended) expect(JSON.parse(linesOf(stderr)[0] ?? "").message).toContain(why);
+    expect(sandbox.requests).toEqual([]);
   });
 
   it("refuses a state of a newer version, and asks for no row", async () => {

@@ -88,6 +88,10 @@ describe("parseState()", () => {
       { singer_state: null },
       { completed: {}, partial: {} },
       { type: "STATE", value: {} },
+      { data: [], state: "" },
+      { bookmarks: {}, currently_syncing: null },
+      { completed: null, partial: null },
+      [{}],
       [{ type: "LEGACY", data: { state: {} } }],
       [{ type: "LEGACY", data: null }],
       [{ type: "GLOBAL", global: { shared_state: null, stream_states: [] } }],
@@ -148,7 +152,12 @@ describe("parseState()", () => {
     [{ type: "GLOBAL", global: { shared_state: { lsn: 1 } } }, '"shared_state" (object)'],
     [{ stateType: "stream", state: {}, streamState: [] }, '"stateType" (string)'],
     [{ type: "SCHEMA", stream: "people", schema: {} }, '"stream" (string)'],
-    [{ data: [] }, '"data" (array)'],
+    [{ data: { state: {} }, people }, '"people" (object)'],
+    [{ completed: {}, partail: { singer_state: {} } }, '"partail" (object)'],
+    [{ state: {}, bookmark: {} }, '"bookmark" (object)'],
+    [{ type: "ODD", data: {} }, '"type" (string)'],
+    [[streamState("people", people), { cursor: 1 }], '"cursor" (number)'],
+    [{ bookmarks: { users: people, teams: people } }, 'the stream "users", and none of this source'],
   ])("refuses %j and names its shape", (value, shape) => {
     expect(() => parseState(value)).toThrow(ConfigError);
     expect(() => parseState(value)).toThrow(shape);
