@@ -115,7 +115,7 @@ const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "sing
 
 /** The other parts of envelopes, and keys that hold no state. */
 const PARTS = ["completed", "partial", "bookmarks", "airbyte_state", "stream_states", "shared_state"];
-const NO_STATE = ["currently_syncing", "sourceStats", "destinationStats", "id", "state_id"];
+const NO_STATE = ["currently_syncing", "output", "sourceStats", "destinationStats", "id", "state_id"];
 const TYPES: readonly unknown[] = ["STATE", "STREAM", "GLOBAL", "LEGACY"];
 
 function collect(value: unknown, state: ParsedState): void {

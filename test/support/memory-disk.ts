@@ -74,7 +74,10 @@ export class MemoryDisk {
 
   readonly #functions: Readonly<Record<string, (...args: string[]) => unknown>> = {
     open: (path: string, flags: string) => this.#open(path, flags),
-    readFile: (path: string) => this.#existing(path).data.toString("utf8"),
+    readFile: (path: string, encoding?: string) => {
+      const { data } = this.#existing(path);
+      return encoding === undefined ? data : data.toString(encoding as BufferEncoding);
+    },
     readdir: (path: string) => [...entriesOf(this.#existing(path)).keys()],
     lstat: (path: string) => statsOf(this.#existing(path)),
     stat: (path: string) => statsOf(this.#existing(path)),

@@ -58,10 +58,10 @@ describe("StateFile", () => {
   });
 
   it("keeps what it does not know, in whatever envelope it was", async () => {
-    await writeFile(path, JSON.stringify({ bookmarks: { other: { x: 1 } }, currently_syncing: "other" }));
-    await (await openFile()).save("people", {});
+    await writeFile(path, JSON.stringify({ bookmarks: { other: { x: 1 }, people: {} }, mine: [2] }));
+    await (await openFile()).save("people", { y: 3 });
     const { "state.json": saved } = await textsIn(folder);
-    expect(saved).toBe('{"currently_syncing":"other","bookmarks":{"other":{"x":1},"people":{}}}\n');
+    expect(saved).toBe('{"mine":[2],"bookmarks":{"other":{"x":1},"people":{"y":3}}}\n');
   });
 
   it("refuses a link, a folder, a device and a mistyped path before anything is asked of the service", async () => {
