@@ -20,6 +20,9 @@ export const KEEP_ALL: FieldRules = { defaultRule: "keep", fields: new Map() };
 /** `unlisted`: dropped, because the catalog does not name the field. `setting`: the cause, for messages. */
 export type FieldAction = { readonly kind: "drop" | "hash" | "unlisted"; readonly setting: string };
 
+/** Drops a field and reports it. */
+export const UNLISTED: FieldAction = { kind: "unlisted", setting: "the catalog" };
+
 /** Returns what leaves of the line of a row. `names`: the fields of a usual row (see UsualNames). */
 export type Rewrite = (line: string, names?: readonly string[]) => string;
 

@@ -85,6 +85,10 @@ function itemsOf(elements: readonly unknown[]): Pick<JsonSchema, "items"> {
 const schemasOf = (fields: readonly Field[], depth: number): Record<string, JsonSchema> =>
   Object.fromEntries(fields.map(([name, values]) => [name, schemaOf(values, depth)]));
 
+/** Whether a schema can name a field: see inferSchema. @param others the fields that it names */
+export const isNameable = (name: string, others: Iterable<string>): boolean =>
+  isFieldName(name) && ![...others].some((other) => folded(other) === folded(name));
+
 const isFieldName = (name: string): boolean =>
   name !== "" && name !== "__proto__" && !name.includes("\0") && !/\p{Surrogate}/u.test(name);
 

@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, listOf, objectOf, printable, quoted } from "../base/json.ts";
 import { type ConfiguredStream, cursorOf, type DiscoveredStream, incremental } from "./airbyte.ts";
-import { type FieldAction, type FieldRule, type FieldRules, schemaUnder } from "./field-rules.ts";
+import { type FieldAction, type FieldRule, type FieldRules, schemaUnder, UNLISTED } from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
   type CatalogNode,
@@ -203,7 +203,6 @@ function choiceIn(
 }
 
 const DESELECTED: FieldAction = { kind: "drop", setting: "the catalog" };
-const UNLISTED: FieldAction = { kind: "unlisted", setting: "the catalog" };
 
 /**
  * The rules of a catalog for the fields of an object, or of the objects in a list. A field whose schema does not say what

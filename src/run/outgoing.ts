@@ -3,12 +3,16 @@ import { hasNuls, withoutNuls } from "../base/json-text.ts";
 import {
   catalogConflicts,
   type FieldFilter,
+  type FieldRule,
+  type FieldRules,
   isDrop,
   KEEP_ALL,
   type Rewrite,
   ruleFor,
   schemaUnder,
+  UNLISTED,
 } from "../catalog/field-rules.ts";
+import { isNameable } from "../catalog/infer-schema.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { RowNotes } from "../service/row-notes.ts";
@@ -55,13 +59,16 @@ export function outgoing(
   selection: Selection | undefined,
   notes: RowNotes,
 ): (event: Event) => Generator<Event> {
-  const withheld = new Set<string>();
+  const [withheld, unnameable] = [new Set<string>(), new Set<string>()];
   const rules = privacy.rules(stream);
   const leaves = (name: string): boolean => !isDrop(ruleFor(name, rules));
   let [announced, nuls] = [0, 0];
-  const rewriter = privacy.rewriter(stream, selection?.rules, (path) => {
-    if (withheld.size < MOST_NAMED) withheld.add(path.join("."));
-  });
+  const rewriterBy = (chosen: FieldRules | undefined): Rewrite | null =>
+    privacy.rewriter(stream, chosen, (path) => {
+      const names = isNameableIn(selection, notes, path) ? withheld : unnameable;
+      if (names.size < MOST_NAMED) names.add(path.join("."));
+    });
+  let rewriter = rewriterBy(selection?.rules);
   const replaced = (): void => {
     nuls += 1;
   };
@@ -81,7 +88,10 @@ export function outgoing(
       if (notes.newFields.size > announced && (selection?.rules ?? KEEP_ALL) === KEEP_ALL) {
         const fields = [...notes.newFields].slice(announced).filter(([name]) => leaves(name));
         announced = notes.newFields.size;
-        const properties = Object.fromEntries(fields.map(([name, { schema }]) => [name, schema]));
+        const properties = Object.fromEntries(
+          fields.flatMap(([name, { schema }]) => (schema === undefined ? [] : [[name, schema] as const])),
+        );
+        if (selection !== undefined) rewriter = rewriterBy(nameable(notes));
         const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
@@ -92,7 +102,11 @@ export function outgoing(
       return;
     }
     if (event.kind === "close") {
-      const texts = [...driftOf(stream, notes, leaves), ...withheldWarnings(stream, [...withheld])];
+      const texts = [
+        ...driftOf(stream, notes, leaves),
+        ...withheldWarnings(stream, [...withheld]),
+        ...unnameableWarnings(stream, [...new Set([...namelessIn(notes).filter(leaves), ...unnameable])]),
+      ];
       if (nuls > 0) {
         texts.push(
           `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
@@ -114,6 +128,41 @@ const withheldWarnings = (stream: string, names: readonly string[]): readonly st
         `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${quotedNames(names)}. ` +
           `${REFRESH}. If it does not find them, add them to the catalog by hand: in Meltano with the extra "schema"`,
       ];
+
+/** Discovering again would not help. */
+const unnameableWarnings = (stream: string, names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? []
+    : [
+        `The rows of "${stream}" have fields that no catalog can name: ${quotedNames(names)}. Their names are empty or reserved, ` +
+          "or differ from others only by case. Only read --output and read --format jsonl keep them",
+      ];
+
+const namelessIn = ({ newFields }: RowNotes): readonly string[] =>
+  [...newFields].flatMap(([name, { schema }]) => (schema === undefined ? [name] : []));
+
+/** Rules for a stream without a catalog: all leaves that a SCHEMA can name. */
+const nameable = (notes: RowNotes): FieldRules => ({
+  defaultRule: "keep",
+  fields: new Map(namelessIn(notes).map((name) => [name, UNLISTED])),
+});
+
+/** Whether another catalog could name a field that this one does not. */
+function isNameableIn(
+  selection: Selection | undefined,
+  { newFields }: RowNotes,
+  path: readonly string[],
+): boolean {
+  const name = path.at(-1) ?? "";
+  if (path.length === 1) return newFields.get(name)?.schema !== undefined;
+  const around = path
+    .slice(0, -1)
+    .reduce((rules: FieldRules | undefined, one) => rulesIn(rules?.fields.get(one)), selection?.rules);
+  return isNameable(name, around?.fields.keys() ?? []);
+}
+
+const rulesIn = (rule: FieldRule | undefined): FieldRules | undefined =>
+  rule === undefined || rule === "keep" || "kind" in rule ? undefined : rule;
 
 const quotedNames = (names: readonly string[]): string =>
   names.map((name) => JSON.stringify(name)).join(", ");

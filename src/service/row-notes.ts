@@ -1,5 +1,5 @@
 import { fromLatin1 } from "../base/text.ts";
-import { inferSchema } from "../catalog/infer-schema.ts";
+import { inferSchema, isNameable } from "../catalog/infer-schema.ts";
 import type { FieldSchema } from "../sync/event.ts";
 
 /** Fields beyond this many are not named: their names come from outside. */
@@ -7,8 +7,8 @@ const MOST_NEW_FIELDS = 1_000;
 
 /** The facts that the rows of a stream teach as they arrive, counted in rows. A row that arrives twice counts twice. */
 export class RowNotes {
-  /** Fields that the schema does not name, each with the schema of its first value. */
-  readonly newFields = new Map<string, { rows: number; readonly schema: FieldSchema }>();
+  /** Fields that the schema does not name, each with the schema of its first value; undefined where none can name it. */
+  readonly newFields = new Map<string, { rows: number; readonly schema: FieldSchema | undefined }>();
   /** Fields whose values contradict the schema. */
   readonly contradictions = new Map<string, number>();
   withoutKey = 0;
@@ -17,13 +17,15 @@ export class RowNotes {
   /** Halves of surrogate pairs that were replaced by U+FFFD. */
   replaced = 0;
 
-  /** @param field its name, latin1-decoded */
-  addNewField(field: string, value: unknown): void {
+  /** @param field its name, latin1-decoded @param named the fields that the schema names */
+  addNewField(field: string, value: unknown, named: readonly string[]): void {
     const name = fromLatin1(field);
     const known = this.newFields.get(name);
     if (known !== undefined) known.rows += 1;
-    else if (this.newFields.size < MOST_NEW_FIELDS)
-      this.newFields.set(name, { rows: 1, schema: schemaOf(field, value) });
+    else if (this.newFields.size < MOST_NEW_FIELDS) {
+      const schema = isNameable(name, [...named, ...this.newFields.keys()]) ? schemaOf(value) : undefined;
+      this.newFields.set(name, { rows: 1, schema });
+    }
   }
 
   /** @param field its name, latin1-decoded */
@@ -33,8 +35,5 @@ export class RowNotes {
   }
 }
 
-/** `{}` for a name that no platform can hold. */
-function schemaOf(name: string, value: unknown): FieldSchema {
-  const { properties = {} } = inferSchema({ type: "object" }, [{ [name]: value }]);
-  return Object.hasOwn(properties, name) ? (properties[name] as FieldSchema) : {};
-}
+const schemaOf = (value: unknown): FieldSchema =>
+  inferSchema({ type: "object" }, [{ value }]).properties?.["value"] ?? {};

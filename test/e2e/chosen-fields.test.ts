@@ -7,6 +7,7 @@ import { recordsOf as dataOf, errorsOf, linesOf } from "../support/airbyte-messa
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
 import { sandboxStage } from "../support/job-stage.ts";
+import { listOf, serve } from "../support/serve.ts";
 import { discover, expectWithout, recordsOf, schemasOf, selection, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -238,6 +239,31 @@ describe("a catalog", () => {
     );
     expect(warnings).not.toContain('"email"');
   });
+});
+
+it("names that no catalog can have are withheld in Singer's language, and no message advises to discover again", async () => {
+  const row = { slug: "a", Name: 1, name: 2, "": 3, constructor: 4, "x.y": 5, in: { k: 6, K: 7 } };
+  const rows = [{ ...row, ...JSON.parse('{"__proto__":8}') }];
+  const { url } = await serve(({ url: path = "" }, response) => {
+    const isSources = path.startsWith("/api/v1/public/sources");
+    response.end(path.includes("/stream") ? "" : listOf(isSources ? 1 : 0, isSources ? rows : []));
+  });
+  const config = await file("config.json", { base_url: url, api_key: "k", requests_per_minute: 6000 });
+  const message = /"sources" have fields that no catalog can name: .*read --output/;
+  const chosen = await selection(await discover(config), ["sources"]);
+  for (const [catalog, names] of [
+    [[], '"Name", "", "__proto__"'],
+    [["--catalog", chosen], '"Name", "", "__proto__", "in.K"'],
+  ] as const) {
+    const { messages, logs } = await tap(["--config", config, ...catalog]);
+    const [record] = recordsOf(messages, "sources").map(({ record: fields }) => fields);
+    expect(Object.keys(record ?? {})).toEqual(["slug", "name", "constructor", "x.y", "in"]);
+    const said = logs.flatMap(({ level, message: text }) => (level === "warning" ? [text] : []));
+    expect(said).toEqual([expect.stringMatching(message)]);
+    expect(said[0]).toContain(`${names}. `);
+  }
+  const platform = await connector(["read", "--config", config, "--stream", "sources"]);
+  expect(platform.stdout).not.toContain("differ from its schema");
 });
 
 describe("a suppressed person", () => {
