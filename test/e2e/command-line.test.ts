@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { init } from "../../src/commands/init.ts";
-import { CONNECTOR, run, TAP } from "../support/cli.ts";
+import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { deadPort } from "../support/serve.ts";
@@ -257,5 +257,50 @@ describe("init", () => {
     ]);
     expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ api_key: sandbox.key });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe("a file in another encoding", () => {
+  /** Latin-1, and UTF-16 with and without a byte order mark, in both orders of bytes. */
+  const ENCODINGS = {
+    "Latin-1": (text: string) => Buffer.from(`{"\u00fc":1,${text.slice(1)}`, "latin1"),
+    "UTF-16": (text: string) => Buffer.from(`\ufeff${text}`, "utf16le"),
+    "UTF-16LE": (text: string) => Buffer.from(text, "utf16le"),
+    "UTF-16BE": (text: string) => Buffer.from(text, "utf16le").swap16(),
+  };
+  const LINES = [
+    "read --config",
+    "read --catalog",
+    "read --state",
+    "tap --config",
+    "tap --properties",
+    "tap --state",
+  ];
+
+  it.each(
+    LINES.flatMap((line) => Object.entries(ENCODINGS).map(([name, encode]) => [line, name, encode] as const)),
+  )("is refused in the same words by %s: %s", async (line, _, encode) => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const [program, flag = ""] = line.split(" ");
+    const what = flag.replace("--", "").replace("properties", "catalog");
+    const path = await file("file.json", "");
+    await writeFile(path, encode(what === "config" ? await readFile(config, "utf8") : '{"streams":[]}'));
+    const rest = flag === "--config" ? [] : ["--config", config];
+    const { code, stdout, stderr } = await runLine([program, flag, path, ...rest].join(" "));
+    const said = `Cannot read the ${what} file \\"${path}\\": line 1 is not UTF-8, but another encoding`;
+    expect([code, `${stdout}${stderr}`]).toEqual([1, expect.stringContaining(said)]);
+    expect(sandbox.requests).toEqual([]);
+    await writeFile(
+      path,
+      `\ufeff${what === "config" ? await readFile(config, "utf8") : '{"streams":[],"bookmarks":{}}'}`,
+    );
+    expect((await runLine([program, flag, path, ...rest].join(" "))).code).toBe(0);
+  });
+
+  it("is refused as a variable, because two salts would be the same", async () => {
+    const { config } = await sandboxWith(QUICK, { hash_fields: ["email"] });
+    const env = { CONTACT_INTELLIGENCE_HASH_SALT: Buffer.from("gr\u00fcn", "latin1").toString("utf8") };
+    const { stdout } = await run(CONNECTOR, ["check", "--config", config], { env });
+    expect(stdout).toContain("hash_salt has characters that were lost (U+FFFD)");
   });
 });
