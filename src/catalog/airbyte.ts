@@ -94,7 +94,7 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
       `streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`,
     );
   }
-  refuseOtherForms(name, { ...objectOf(stream), ...objectOf(entry) });
+  refuseApiForm(name, { ...objectOf(stream), ...objectOf(entry) });
   if (typeof sync_mode !== "string")
     throw unusableAirbyteCatalog(`${quoted(name)} has no sync_mode. Write "incremental" or "full_refresh"`);
   return {
@@ -109,15 +109,17 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
   };
 }
 
-/** Airbyte's API and Terraform write modes and selected fields in forms of their own: what is deselected there would leave. */
-function refuseOtherForms(name: string, entry: JsonObject): void {
-  const keys = Object.keys(entry).filter((key) =>
-    /[A-Z]|^(?:config|selected.*|field_selection.*|hashed.*|mappers)$/.test(key),
-  );
+/** Keys of the forms in which Airbyte's API and Terraform write modes, selected fields and what becomes of them. */
+const API_KEYS =
+  /^(?:config|syncMode|destinationSyncMode|jsonSchema|cursorField|primaryKey|selected|selected_?fields|field_?selection_?enabled|hashed_?fields|mappers)$/i;
+
+/** Throws for a catalog of Airbyte's API: what is deselected in it would leave. */
+function refuseApiForm(name: string, entry: JsonObject): void {
+  const isSet = (value: unknown): boolean => value !== null && (!Array.isArray(value) || value.length > 0);
+  const keys = Object.keys(entry).filter((key) => API_KEYS.test(key) && isSet(entry[key]));
   if (keys.length === 0) return;
-  const words = keys.slice(0, 3).map(quoted).join(", ");
   throw unusableAirbyteCatalog(
-    `${quoted(name)} has ${words}, as Airbyte's API writes it. Write "stream" and "sync_mode", as the protocol does`,
+    `${quoted(name)} has ${keys.map(quoted).join(", ")}, as Airbyte's API writes it. Write "stream" and "sync_mode", as the protocol does`,
   );
 }
 

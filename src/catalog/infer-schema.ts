@@ -17,7 +17,7 @@ const MAX_COUNTED = 20_000;
  * mixed types has no type, and only an array of one scalar type has `items`. The order of the records does not matter.
  *
  * Left out are names that platforms cannot store (empty, with NUL or lone surrogates, `__proto__`) and, of names that
- * differ only by case, all but a declared one or else the one that sorts last (lower case after upper).
+ * differ only by case, all but one: a declared one, or else the commonest, or else the one that sorts last (lower case).
  */
 export function inferSchema(declared: JsonSchema, records: readonly Readonly<JsonObject>[]): JsonSchema {
   const known = new Set(Object.keys(declared.properties ?? {}).map(folded));
@@ -44,7 +44,8 @@ function fieldsOf(records: readonly Readonly<JsonObject>[], limit: number): read
       else if (values.size < MAX_COUNTED) values.set(name, [value]);
     }
   }
-  const byFold = new Map([...values].sort(byName).map((field) => [folded(field[0]), field]));
+  const rising = [...values].sort((a, b) => a[1].length - b[1].length || byName(a, b));
+  const byFold = new Map(rising.map((field) => [folded(field[0]), field]));
   const commonest = [...byFold.values()].sort(([, a], [, b]) => b.length - a.length);
   return commonest.slice(0, limit).sort(byName);
 }

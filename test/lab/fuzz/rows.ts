@@ -11,6 +11,8 @@ export type Rules = {
   readonly nul: string;
   /** Whether they say this of rows without objects alone. */
   readonly isForFlat?: boolean;
+  /** Fields of which nothing is said. */
+  readonly ignores?: (name: string) => boolean;
 };
 export const SALT = "a long salt that nobody guesses";
 export const UNCHANGED: Rules = { leaves: () => true, hashed: [], nul: "\0" };
@@ -21,7 +23,8 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs;
  * The same text for rows that mean the same: without spaces, with escapes resolved, numbers as they are spelt, and only with
  * the members of the object that leave.
  */
-export function canonical(line: string, { leaves, hashed, nul }: Rules): string {
+export function canonical(line: string, { leaves: mayLeave, hashed, nul, ignores }: Rules): string {
+  const leaves = (field: string): boolean => mayLeave(field) && ignores?.(field) !== true;
   let [depth, name, text] = [0, "", ""];
   let isValue = false;
   for (const [token] of line.matchAll(TOKEN)) {
@@ -105,6 +108,11 @@ const JUNK = [
 
 export const junk = (dice: Dice, key: string): string => dice.pick(JUNK).replace('"id"', `"${key}"`);
 
+/** The fields of every row, but for its key. */
+export const USUAL_NAMES = [
+  ..."firstName lastName email jobTitle industry companySize sources discoveredAt".split(" "),
+];
+
 type Member = [name: string, value: string];
 
 /**
@@ -125,7 +133,7 @@ export function oddRow(
   const id = dice.chance(0.02) ? `${9_007_199_254_740_990n + BigInt(nth)}` : `"${CANARY}-${nth}"`;
   const members: Member[] = [
     [key, id],
-    ..."firstName lastName email jobTitle industry".split(" ").map((name): Member => [name, text(name)]),
+    ...USUAL_NAMES.slice(0, 5).map((name): Member => [name, text(name)]),
     ["companySize", isForbidden("companySize") ? text("companySize") : `${CANARY_NUMBER}${nth % 97}`],
     ["sources", `[${text("sources")},"b"]`],
     ...(date === undefined ? [] : [["discoveredAt", date] satisfies Member]),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Dice } from "../dice.ts";
 import { bent } from "../hostile.ts";
-import { canonical, DAYS, junk, oddRow, type Rules, SALT, UNCHANGED } from "../rows.ts";
+import { canonical, DAYS, junk, oddRow, type Rules, SALT, UNCHANGED, USUAL_NAMES } from "../rows.ts";
 import { environmentOf, runAndJudge } from "../run.ts";
 import {
   Account,
@@ -80,7 +80,8 @@ function wayOf(dice: Dice, collection: Collection): Way {
     way("DROP_FIELDS", { leaves: (name) => !fields.includes(name) }),
     way("HASH_FIELDS", { hashed: fields, isForFlat: true }),
     way("ONLY_FIELDS", { leaves: (name) => [...fields, ...keyed].includes(name), isForFlat: true }),
-    { line: "tap", rules: tap },
+    // SCHEMA cannot name what is empty, or differs from another name only by case.
+    { line: "tap", rules: { ...tap, ignores: (name) => ![keyed[0], ...USUAL_NAMES].includes(name) } },
     collection === "people"
       ? { line: "tap --catalog $", rules: { ...tap, leaves: isNamed } }
       : { line, rules: UNCHANGED },
@@ -171,7 +172,8 @@ class Exports {
 /** Every record is a row of the service, less what may not leave, and comes once; a run that can be complete brings every row. */
 function compare(verdict: Verdict, rules: Rules, held: readonly Held[], isScrambled: boolean): void {
   const rows = new Map(held.flatMap((one) => (one.isJunk ? [] : [[canonical(one.text, rules), one]])));
-  const asTheyAre = { ...UNCHANGED, nul: rules.nul };
+  const { nul, ignores = () => false } = rules;
+  const asTheyAre = { ...UNCHANGED, nul, ignores };
   const delivered = new Set<Held>();
   for (const { raw } of verdict.records) {
     const row = rows.get(canonical(raw, asTheyAre));
