@@ -74,7 +74,7 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
 }
 
 const isMetadata = (item: unknown): boolean =>
-  isObject(item) && isBreadcrumb(item["breadcrumb"]) && isObject(item["metadata"]);
+  isObject(item) && isBreadcrumb(item["breadcrumb"]) && isObject(item["metadata"]) && !("selected" in item);
 
 /** `["properties", NAME]` once for each level, and `"items"` for the elements of a list. */
 function isBreadcrumb(breadcrumb: unknown): boolean {
@@ -161,7 +161,8 @@ function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: st
 
 /** Meltano writes `selected` into the metadata and on the stream; older programs write it only there, or into the schema. */
 const selectionNodes = (entry: CatalogNode): readonly CatalogNode[] => [
-  { selected: entry["selected"], ...metadataIn(entry)([]) },
+  metadataIn(entry)([]),
+  entry,
   objectOf(entry["schema"]),
 ];
 

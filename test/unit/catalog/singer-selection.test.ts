@@ -64,7 +64,7 @@ describe("a catalog of Singer", () => {
   it.each<[what: string, stream: Meta, node: Meta, isRead: boolean]>([
     ["selected", YES, {}, true],
     ["selected on its node only, and not by default", NOT_BY_DEFAULT, YES, true],
-    ["selected in metadata, not on its node", YES, NO, true],
+    ["selected in metadata, not on its node", YES, NO, false],
     ["unsupported", { ...YES, inclusion: "unsupported" }, {}, false],
     ["without any metadata", {}, { metadata: [] }, true],
     ["not selected by default", NOT_BY_DEFAULT, {}, false],
