@@ -10,6 +10,8 @@ const SPELLINGS: Readonly<Record<string, (date: string) => string>> = {
   comma: (date) => `"${date.replace(".", ",")}"`,
   space: (date) => `"${date.replace("T", " ")}"`,
   "lower-case": (date) => `"${date.toLowerCase()}"`,
+  utc: (date) => `"${date.replace("T", " ").replace("Z", " UTC")}"`,
+  "utc-brackets": (date) => `"${date}[Etc/UTC]"`,
   "epoch-ms": (date) => String(Date.parse(date)),
   "epoch-seconds": (date) => String(Date.parse(date) / 1000),
   unreadable: (date) => `"on ${date.slice(8, 10)} in ${date.slice(0, 7)}"`,

@@ -30,8 +30,9 @@ export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
 export const later = <One extends Day | "">(a: One, b: One): One => (a > b ? a : b);
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+/** Warehouses and Java add the name of UTC, after a space or in brackets. */
 const LOOSE =
-  /^(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:[Zz]|([+-]\d\d):?(\d\d)?)?)?$/;
+  /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:(?:Z|([+-]\d\d):?(\d\d)?)?(\s*(?:Etc\/)?(?:UTC|GMT)|\[(?:Etc\/)?(?:UTC|GMT)\])?)?)?$/i;
 /** Eight digits are left out: they are a date as often as a number. */
 const EPOCH = /^-?(?!\d{8}(?:\.|$))\d{1,19}(?:\.\d+)?$/;
 
@@ -57,7 +58,7 @@ export function isInstant(text: string): boolean {
 
 /**
  * Epoch ms of a cursor, fractions cut to ms; NaN for what no rule can read. Reads RFC 3339 with any offset (also `+00`), a
- * space for the T, a comma for the point, lower case, a date alone, no zone (UTC), and epoch numbers in seconds, ms, µs or
+ * space for the T, a comma for the point, lower case, UTC by its name, a date alone, no zone (UTC), and epoch numbers in seconds, ms, µs or
  * ns. A leap second is the last ms of the day that it names, because filters find it there. Years are 1 to 9999.
  */
 export function instant(text: string): number {
@@ -129,11 +130,12 @@ function parseLoose(text: string): number {
   const match = LOOSE.exec(text);
   if (match === null) return Number.NaN;
   const [, day = "", hours = "0", minutes = "0", seconds = "0", fraction = ""] = match;
-  const [zoneHours = "+0", zoneMinutes = "0"] = match.slice(6);
+  const [zoneHours = "+0", zoneMinutes = "0", name] = match.slice(6);
   const [hour, minute, second] = [Number(hours), Number(minutes), Number(seconds)];
   if (!isDay(day) || hour > 23 || minute > 59 || second > 60) return Number.NaN;
   if (Math.abs(Number(zoneHours)) > 23 || Number(zoneMinutes) > 59) return Number.NaN;
   const offset = Math.abs(Number(zoneHours)) * 60 + Number(zoneMinutes);
+  if (name !== undefined && offset !== 0) return Number.NaN;
   const local = startOf(day) + ((hour * 60 + minute) * 60 + second) * 1000;
   const ms = second === 60 ? -1 : Number(fraction.slice(0, 3).padEnd(3, "0"));
   return inRange(local + ms - (zoneHours.startsWith("-") ? -offset : offset) * 60_000);

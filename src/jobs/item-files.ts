@@ -1,64 +1,58 @@
 import { ConfigError } from "../base/errors.ts";
-import { cellsOf, endsInQuotes, separatorAt, textLines } from "../output/files/csv.ts";
-import { reasonOf } from "../output/files/reason.ts";
+import { type ItemKind, normalizeItem } from "../config/items.ts";
+import { type Cut, readCells } from "../output/files/csv.ts";
+
+const COLUMNS: Readonly<Record<ItemKind, RegExp>> = {
+  domain: /^(?:compan(?:y|ies))?domains?(?:names?)?$/,
+  email: /^emails?(?:address(?:es)?)?$/,
+};
+
+/** Words of the names of columns. Domains have been named after many of them, but hardly after two. */
+const WORDS = new Set(
+  (
+    "account accounts address attributes business companies company contact contacts customer customers data domain domains " +
+    "email emails field fields fqdn homepage host hostname id item items keyword lead leads name names organisation organization " +
+    "organizations people person primary properties record records result results row rows site source text url user users value " +
+    "web website work"
+  ).split(" "),
+);
 
 /**
- * Reads the texts of a file of items: one on each line, or a CSV file with the column.
+ * Reads the texts of a file of items: one on each line, or CSV or JSON lines with the column.
  * @param each gets each text and the line on which it begins, from 1
- * @throws ConfigError for a file that cannot be read, and for CSV without the column, whose cells may be anything, or with
- *   a cell that does not end
+ * @throws ConfigError for a file that cannot be read, and for one with several columns that lacks this one
  */
 export async function readItemFile(
   path: string,
-  column: string,
+  kind: ItemKind,
   each: (text: string, line: number) => void,
 ): Promise<void> {
-  /** Null: each line is a text. */
-  let place: number | null | undefined;
-  let separators: string | undefined;
-  let [line, first, open] = [0, 0, ""];
-  const take = (raw: string): void => {
-    line += 1;
-    const bare = line === 1 ? raw.replace(/^\uFEFF/, "") : raw;
-    if (open === "") {
-      if (bare.trim() === "") return;
-      first = line;
-    }
-    const text = `${open}${bare}`;
-    open = place !== null && endsInQuotes(open, bare, separators) ? `${text}\n` : "";
-    if (open !== "") return;
-    if (place === undefined) {
-      const names = columnNames(text);
-      if (names.includes(column)) {
-        separators = separatorAt(text, names.indexOf(column));
-        place = columnNames(text, separators).indexOf(column);
-        return;
-      }
-      if (names.length > 1) throw lacking(path, first, column);
-      place = null;
-    }
-    each(place === null ? text : (cellsOf(text, separators)[place] ?? ""), first);
+  const name = `file of items "${path}"`;
+  const guess = (cuts: readonly Cut[]) => {
+    const [best] = cuts as [Cut];
+    const list = cuts.find(({ names }) => names.length === 1);
+    const isList = list?.separator !== "" && best.names.filter((one) => one.trim() !== "").length === 1;
+    if (list === undefined || !isList)
+      return `has no column "${kind}". Name one column "${kind}", or write one item on each line`;
+    const isHeader = isName(list.names[0] ?? "");
+    // A domain may be named like a column: it is not bought, but a person reads of it.
+    if (isHeader && normalizeItem(kind, list.names[0] ?? "") !== null) each("the name of a column", 1);
+    return { ...list, places: [0], isHeader };
   };
-  try {
-    for await (const text of textLines(path)) for (const one of text) take(one);
-    if (open !== "") throw unclosed(path, first);
-  } catch (cause) {
-    if (cause instanceof ConfigError) throw cause;
-    throw new ConfigError(`Cannot read the file of items "${path}": ${reasonOf(cause)}`, { cause });
-  }
+  for await (const found of readCells({ name, path, columns: [COLUMNS[kind]], isList: true, guess }))
+    for (const {
+      cells: [text],
+      line,
+    } of found) {
+      if (typeof text === "string") each(text, line);
+      else if (text !== undefined && text !== null)
+        throw new ConfigError(`Cannot use the ${name}: line ${line} has no text as "${kind}"`);
+    }
 }
 
-/** Tools that flatten records write `company.domain` for the column `domain`. */
-const columnNames = (header: string, separators?: string): readonly string[] =>
-  cellsOf(header, separators).map((name) => name.trim().toLowerCase().replace(/^.*\./, ""));
-
-const unclosed = (path: string, line: number): ConfigError =>
-  new ConfigError(
-    `Cannot use the file of items "${path}": line ${line} begins a cell with a quote that nothing closes. Add the quote, or remove it`,
-  );
-
-const lacking = (path: string, line: number, column: string): ConfigError =>
-  new ConfigError(
-    `Cannot use the file of items "${path}": line ${line} has several cells, so this is CSV, and has no column "${column}". ` +
-      `Name a column "${column}", or write one item on each line`,
-  );
+const isName = (text: string): boolean =>
+  text
+    .replace(/([a-z])(?=[A-Z])/g, "$1 ")
+    .split(/[^a-z]+/i)
+    .filter((word) => word !== "")
+    .every((word) => WORDS.has(word.toLowerCase()));

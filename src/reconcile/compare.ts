@@ -2,13 +2,13 @@ import { DataError } from "../base/errors.ts";
 import { type JsonObject, objectOf } from "../base/json.ts";
 import { fromLatin1, plural } from "../base/text.ts";
 import { BEGINNING, type Day, dayOf, instant, LAST, OLDEST } from "../base/time.ts";
-import { csvCell } from "../output/files/csv.ts";
+import { csvCell, parseRow } from "../output/files/csv.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Count } from "../sync/service.ts";
 import type { RowState } from "../sync/state.ts";
 import { IN_TABLE, inRead, isShown, KeyTable, type Moment, NO_MOMENT, SUPPRESSED } from "./key-table.ts";
 import type { DayDifference, Publish, Report } from "./results.ts";
-import { parseRow, type TableForm, tableRows, unitOf } from "./table-file.ts";
+import { type TableForm, tableRows, unitOf } from "./table-file.ts";
 
 /** A table, a service, and how their rows are compared. */
 export type Comparison = {
@@ -84,6 +84,8 @@ export function expectedBy(
 class Differences {
   readonly #comparison: Comparison;
   readonly #table = new KeyTable();
+  /** Whether a key of the table begins or ends with one, as loaders of fixed widths write them. */
+  #hasSpaces = false;
   /** How many rows have each status. */
   readonly #rows: Record<RowStatus, number> = { same: 0, lost: 0, stale: 0, later: 0, new: 0, suppressed: 0 };
   readonly #days: Record<string, DayDifference> = {};
@@ -105,6 +107,7 @@ class Differences {
     for await (const rows of tableRows(table, form)) {
       this.#table.put(rows);
       for (const { key, moment } of rows) {
+        this.#hasSpaces ||= /^ | $/.test(key);
         if (isSuppressed({ [form.key]: key })) this.#table.mark(key, SUPPRESSED);
         // A loader may have rounded the date up.
         const least = moment.at - moment.unit / 2;
@@ -157,15 +160,25 @@ class Differences {
     return rows;
   }
 
-  /** Throws DataError if the service showed no key of the table, unless neither has any. */
+  /** Throws DataError if the service showed no key of the table, unless neither has any, or some without their spaces. */
   #requireCommonKey(): void {
+    const cannot = `Cannot compare the table with "${this.#comparison.stream}"`;
+    const padded = this.#hasSpaces ? this.#table.keys((marks) => isInTable(marks) && !isShown(marks)) : [];
+    for (const keys of padded)
+      if (keys.some((key) => key !== key.trim() && isShown(this.#table.mark(key.trim()).marks)))
+        throw new DataError(`${cannot}: keys of the table have spaces around them. Write them without`);
     if (this.#keysWith((marks) => isInTable(marks) && isShown(marks)) > 0) return;
     if (this.#rowsRead + this.#keysWith(isInTable) === 0) return;
+    const other =
+      "they have no key in common. It is another table, or its keys were hashed with another salt";
+    const isEmpty = this.#keysWith(isInTable) === 0;
     const why =
       this.#rowsRead === 0
         ? "the service shows no row now. Run again later"
-        : "they have no key in common. It is another table, or its keys were hashed with another salt";
-    throw new DataError(`Cannot compare the table with "${this.#comparison.stream}": ${why}`);
+        : isEmpty
+          ? "the table has no row"
+          : other;
+    throw new DataError(`${cannot}: ${why}`);
   }
 
   /**

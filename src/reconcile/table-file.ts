@@ -1,8 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, quoted, tryParseJson } from "../base/json.ts";
+import { quoted } from "../base/json.ts";
 import { instant } from "../base/time.ts";
-import { cellsOf, endsInQuotes, textLines } from "../output/files/csv.ts";
-import { reasonOf } from "../output/files/reason.ts";
+import { type Cells, type Cut, readCells } from "../output/files/csv.ts";
 import { type Moment, NO_MOMENT, type TableRow } from "./key-table.ts";
 
 /** The columns of a table. `cursor` null: rows have no date. `zone`: of dates without an offset. */
@@ -16,74 +15,58 @@ const NAIVE = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?$/;
 /** How loaders write null. */
 const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
 
-/** Texts, and whole numbers that JavaScript rounds. */
-const LONG_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<=[:,[\s])-?\d{16,}(?=[,\]}\s])/g;
-
-/** Parses a row. Long whole numbers become texts, so that they keep their digits. Undefined for what is not JSON. */
-export function parseRow(text: string): unknown {
-  const isLong = /\d{16}/.test(text);
-  return tryParseJson(
-    isLong ? text.replace(LONG_NUMBERS, (found) => (found.startsWith('"') ? found : `"${found}"`)) : text,
-  );
-}
-
 /**
- * Key and date of each row: CSV with a header, or JSON lines. The columns are named like the stream's, in any case and with
- * any underscores, or are the first two.
+ * Key and date of each row: CSV, or JSON lines. The columns are named like the stream's, in any case and with any
+ * underscores, or are the first two.
  * @throws ConfigError for a file that cannot be read, a row without a key, and a date without a known form or offset
  */
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
-  let places: readonly number[] | undefined;
-  /** Whether a line had both names. Later JSON lines may leave out a date that is null. */
-  let isNamed = false;
-  let line = 0;
-  let open = "";
-  /** Known from the first line. */
-  let isCsv: boolean | undefined;
-  const rowOf = (text: string): TableRow[] => {
-    line += 1;
-    const bare = line === 1 ? text.replace(/^\uFEFF/, "") : text;
-    if (open === "" && bare.trim() === "") return [];
-    const all = `${open}${bare}`;
-    isCsv ??= !all.startsWith("{");
-    open = isCsv && endsInQuotes(open, bare) ? `${all}\n` : "";
-    if (open !== "") return [];
-    const row = isCsv ? undefined : parseRow(all);
-    if (!isCsv && !isObject(row)) throw unusable(path, line, "is no JSON object");
-    const names = isObject(row) ? Object.keys(row) : cellsOf(all.replace(/\r$/, ""));
-    const isHeader = isCsv && places === undefined;
-    if (!isCsv || isHeader) {
-      const named = placesOf(names, form);
-      isNamed ||= !named.includes(-1);
-      places = isNamed ? named : [0, 1];
-    }
-    if (isHeader) return [];
-    const cells = isObject(row) ? Object.values(row) : names;
-    const [key = "", cursor = ""] = (places ?? []).map((place) => `${cells[place] ?? ""}`);
-    if (key === "") throw unusable(path, line, "has no key");
-    const date = form.cursor === null ? "" : cursor.trim();
+  const name = `table "${path}"`;
+  const columns = [form.key, ...(form.cursor === null ? [] : [form.cursor])].map(
+    (column) => new RegExp(`^${column.toLowerCase().replace(/[^a-z\d]/g, "")}$`),
+  );
+  const rowOf = ({ cells: [key, cursor], line }: Cells): TableRow => {
+    const unusable = (why: string) => new ConfigError(`Cannot use the ${name}: line ${line} ${why}`);
+    if ((typeof key !== "string" && typeof key !== "number") || key === "") throw unusable("has no key");
+    const date = form.cursor === null ? "" : `${cursor ?? ""}`.trim();
     const moment = momentIn(date);
-    if (typeof moment !== "string") return [{ key, moment }];
-    const which = /^[\w :.,+-]{0,40}$/.test(date) ? `the date ${quoted(date)}` : "a date";
-    throw unusable(path, line, `has ${which}, which ${moment}`);
+    if (typeof moment !== "string") return { key: `${key}`, moment };
+    const which = /^[\w :.,+/[\]-]{0,40}$/.test(date) ? `the date ${quoted(date)}` : "a date";
+    throw unusable(`has ${which}, which ${moment}`);
   };
-  try {
-    // A carriage return before a line break can be a part of a key in quotes.
-    for await (const lines of textLines(path, "utf8", "\n")) yield lines.flatMap(rowOf);
-  } catch (cause) {
-    if (cause instanceof ConfigError) throw cause;
-    throw new ConfigError(`Cannot read the table "${path}": ${reasonOf(cause)}`, { cause });
-  }
-  if (open !== "") throw unusable(path, line, "ends within quotes");
+  const guess = (cuts: readonly Cut[]) => firstTwo(cuts, form);
+  for await (const found of readCells({ name, path, columns, isList: false, guess })) yield found.map(rowOf);
+}
+
+/** A column that a person named. */
+const NAME = /^[\s"']*[\p{L}_][\p{L}\p{N}_ .-]*[\s"']*$/u;
+const DATE = /^[\s"']*\d{4}-\d\d-\d\d/;
+/** Shorter numbers are no dates. */
+const SHORTEST_DATE = 9;
+
+/** The first two columns: of a table without a header, whose first line has a date there, or of one with other names. */
+function firstTwo(cuts: readonly Cut[], { key, cursor }: TableForm) {
+  const places = [0, 1];
+  const dated = cuts.find(({ names: [, second] }) => second !== undefined && isDate(second));
+  if (dated !== undefined && cursor !== null) return { ...dated, places, isHeader: false };
+  const [best] = cuts as [Cut];
+  const isPlaced = best.places.every((place, nth) => place === -1 || place === nth);
+  const isNamed =
+    places.every((place) => NAME.test(best.names[place] ?? "")) &&
+    !best.names.some((name) => DATE.test(name));
+  if (cursor !== null && isPlaced && (isNamed || best.places[0] === 0))
+    return { ...best, places, isHeader: true };
+  const columns = cursor === null ? `"${key}"` : `"${key}" and "${cursor}"`;
+  return `does not name ${columns}. Add a header: a line with the names of the columns`;
+}
+
+function isDate(cell: string): boolean {
+  const bare = cell.replace(/^[\s"]+|[\s"]+$/g, "");
+  return NULLS.has(bare.toLowerCase()) || (bare.length >= SHORTEST_DATE && !Number.isNaN(instant(bare)));
 }
 
 const SAY_THE_ZONE = "Say what it means with --timezone, such as UTC, +02:00 or Europe/Berlin";
-
-function placesOf(names: readonly string[], { key, cursor }: TableForm): readonly number[] {
-  const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
-  return [key, cursor ?? key].map((name) => names.findIndex((one) => bare(one) === bare(name)));
-}
 
 /** Parses dates; returns a text for a date that cannot be used. @throws ConfigError for an unknown zone */
 function momentsIn(zone: string | undefined): (text: string) => Moment | string {
@@ -125,6 +108,3 @@ export function unitOf(text: string): number {
   const [, fraction = ""] = /[.,](\d+)/.exec(text) ?? [];
   return 10 ** Math.max(0, 3 - fraction.length);
 }
-
-const unusable = (path: string, line: number, why: string): ConfigError =>
-  new ConfigError(`Cannot use the table "${path}": line ${line} ${why}`);

@@ -116,7 +116,7 @@ describe("reconcile never names anybody alive as gone", () => {
     const { config, all } = await synced(SMALL);
     const other = all.map(({ discoveredAt }, nth) => ({ id: `other-${nth}`, discoveredAt }));
     for (const [table, why] of [
-      [all.slice(0, 0), "no key in common"],
+      [all.slice(0, 0), "the table has no row"],
       [other, "another salt"],
     ] as const) {
       const { code, gone, stderr } = await reconcile(config, table);

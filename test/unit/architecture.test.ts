@@ -39,6 +39,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ajv: ["base"],
   yargs: ["cli"],
   "yocto-spinner": ["output"],
+  papaparse: ["output/files"],
 };
 
 /** Parts that touch nothing but values: no files, no sockets, no clock. */

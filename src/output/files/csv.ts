@@ -1,63 +1,191 @@
-import { createReadStream } from "node:fs";
-import { PassThrough, pipeline } from "node:stream";
-import { createGunzip } from "node:zlib";
+import type { Parser } from "papaparse";
+import { ConfigError } from "../../base/errors.ts";
+import { isObject, tryParseJson } from "../../base/json.ts";
+import { plural } from "../../base/text.ts";
+import { piecesOf } from "./open-text.ts";
 
-/**
- * The lines of a text file, many at once. `-` is stdin; a file whose name ends in `.gz` is compressed. Throws the system's
- * errors as they are.
- * @param end what ends a line
- */
-export async function* textLines(
-  path: string,
-  encoding: BufferEncoding = "utf8",
-  end: RegExp | string = /\r?\n/,
-): AsyncGenerator<readonly string[]> {
-  const plain = path.endsWith(".gz") ? createGunzip() : new PassThrough();
-  let rest = "";
-  const from = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
-  for await (const piece of pipeline(from, plain, () => {}).setEncoding(encoding)) {
-    const lines = `${rest}${piece}`.split(end);
-    rest = lines.pop() ?? "";
-    yield lines;
-  }
-  if (rest !== "") yield [rest];
-}
+/** The cells of one row in the wanted columns, and the line on which the row begins, from 1. */
+export type Cells = { readonly cells: readonly unknown[]; readonly line: number };
 
-/** The possible separators of cells. A file uses one of them, and the others are text in it. */
-const BETWEEN_CELLS = ",;\t";
+/** One way to cut the first line. `places`: of the wanted columns; -1 for one that it does not name. */
+export type Cut = {
+  readonly separator: string;
+  readonly names: readonly string[];
+  readonly places: readonly number[];
+};
 
-/** Made once for each separator of the program's files: a line is matched in less time than its expression is made. */
-const CELLS = new Map(
-  [BETWEEN_CELLS, ...BETWEEN_CELLS].map((separators) => [
-    separators,
-    new RegExp(`[${separators}](?: *"((?:[^"]|"")*)"(?!")|([^${separators}]*))`, "g"),
-  ]),
-);
+export type FedFile = {
+  /** In messages, such as `table "x"`. */
+  readonly name: string;
+  readonly path: string;
+  /** The wanted columns, by their names in lower case, of letters and digits alone. */
+  readonly columns: readonly RegExp[];
+  /** Whether a file of one column is a list, in which commas do not separate cells. */
+  readonly isList: boolean;
+  /**
+   * Places of the cells if the first line does not name each wanted column, or a text: why the line cannot be used.
+   * @param cuts the one with the most columns and cells first; of a JSON object only one
+   */
+  readonly guess: (cuts: readonly Cut[]) => (Cut & { readonly isHeader: boolean }) | string;
+};
 
-const matchesIn = (line: string, separators: string): RegExpExecArray[] => [
-  ...`${separators.charAt(0)}${line}`.matchAll(CELLS.get(separators) as RegExp),
-];
+/** Separates nothing. */
+const NONE = "\u001f";
+/** Formats by these separators have no quotes: psql, MySQL and Redshift write them as they are. */
+const WITHOUT_QUOTES = new Set([NONE, "\t", "|"]);
+/** Characters of one line. A quote that nothing closes would make a line of the rest. */
+const LONGEST_LINE = 8_000_000;
 
-/** The cells of a line of CSV; quotes hide separators. */
-export const cellsOf = (line: string, separators: string = BETWEEN_CELLS): readonly string[] =>
-  matchesIn(line, separators).map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare ?? "");
-
-/** The separator before a cell of a line, or after the first one; all possible ones if there is no other cell. */
-export const separatorAt = (line: string, nth: number): string =>
-  matchesIn(line, BETWEEN_CELLS)[Math.max(1, nth)]?.[0].charAt(0) ?? BETWEEN_CELLS;
-
-/**
- * Whether a line of CSV ends within quotes: the line break after it belongs to the cell. Quotes inside a cell that does not
- * begin with one are text.
- * @param open the text before the line in its row, if a cell of it is still open; else empty
- */
-export function endsInQuotes(open: string, line: string, separators: string = BETWEEN_CELLS): boolean {
-  const quotes = line.split('"').length - 1;
-  // Looking at all of a long cell again and again would take for ever.
-  if (quotes === 0 || (open !== "" && quotes % 2 === 0)) return open !== "";
-  return matchesIn(`${open}${line}`, separators).some(([, , bare = ""]) => bare.trimStart().startsWith('"'));
-}
+type Parsed = {
+  readonly data: string[][];
+  readonly errors: { row?: number }[];
+  readonly meta: { cursor: number };
+};
+type Taken = { readonly found: Cells[]; readonly used: number; readonly problem?: string | undefined };
+/** A carriage return before a line break is a space. */
+type LineEnd = "\n" | "\r";
+/** Takes whole lines from the beginning of a text, which is the end of the file or not. */
+type Take = (text: string, isLast: boolean) => Taken;
 
 /** A cell of CSV, in quotes where it needs them. */
 export const csvCell = (text: string): string =>
   /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+
+/**
+ * Reads the wanted columns of a file that a person names: CSV by commas, semicolons, tabs or bars, or JSON lines.
+ * @throws ConfigError for a file that cannot be read, and for a line that has other cells than the first
+ */
+export async function* readCells(file: FedFile): AsyncGenerator<readonly Cells[]> {
+  const { Parser } = (await import("papaparse")).default;
+  const { name, path } = file;
+  let rest = "";
+  let take: Take | undefined;
+  for await (const { text, isLast } of piecesOf(name, path)) {
+    rest += text;
+    if (take === undefined && !isLast && !rest.trimStart().includes("\n") && rest.length < LONGEST_LINE / 100)
+      continue;
+    take ??= takeOf(file, rest, Parser);
+    const { found, used, problem } = take(rest, isLast);
+    rest = rest.slice(used);
+    yield found;
+    if (problem !== undefined) throw new ConfigError(`Cannot use the ${name}: ${problem}`);
+    if (rest.length > LONGEST_LINE)
+      throw new ConfigError(`Cannot use the ${name}: a quote opens a cell that nothing closes`);
+  }
+}
+
+function takeOf(file: FedFile, head: string, Papa: typeof Parser): Take {
+  const end: LineEnd = head.includes("\n") ? "\n" : "\r";
+  const first = head.split(end).find((line) => line.trim() !== "");
+  if (first === undefined)
+    throw new ConfigError(
+      `Cannot use the ${file.name}: it is empty. If it is to name none, write a header into it`,
+    );
+  return first.trimStart().startsWith("{") && isObject(parseRow(first))
+    ? fromJson(file, end)
+    : fromCsv(file, first, end, Papa);
+}
+
+function fromCsv(file: FedFile, first: string, newline: LineEnd, Papa: typeof Parser): Take {
+  const layout = layoutOf(file, first);
+  if (typeof layout === "string") return () => ({ found: [], used: 0, problem: `its first line ${layout}` });
+  const { separator, places, isHeader } = layout;
+  const isPlain = WITHOUT_QUOTES.has(separator) && !(separator === NONE && isHeader);
+  const parser = new Papa({ delimiter: separator, newline, ...(isPlain ? { fastMode: true } : {}) });
+  const cellOf = isPlain ? unquoted : (cell?: string) => cell;
+  const advice = isPlain ? "Write CSV with commas" : "Write cells that hold a separator in quotes";
+  let [line, width] = [1, 0];
+  return (text, isLast) => {
+    const { data, errors, meta }: Parsed = parser.parse(text, 0, !isLast);
+    const found: Cells[] = [];
+    const refused = (why: string): Taken => ({ found, used: 0, problem: `line ${line} ${why}` });
+    for (const [nth, row] of data.entries()) {
+      if (nth === errors[0]?.row) return refused(OPEN_QUOTE);
+      const isBlank = row.length === 1 && row[0]?.trim() === "";
+      if (
+        !isBlank &&
+        (row.length < width || (width > 0 && row.slice(width).some((cell) => cell.trim() !== "")))
+      )
+        return refused(
+          `has ${plural(row.length, "cell")}, and the first line ${width}. ${advice}, and remove footers`,
+        );
+      const last = row.length - 1;
+      if (row[last]?.endsWith("\r")) row[last] = row[last].slice(0, -1);
+      if (!isBlank && !(width === 0 && isHeader))
+        found.push({ line, cells: places.map((place) => cellOf(row[place])) });
+      if (!isBlank) width ||= row.length;
+      line += 1;
+      for (const cell of row) if (cell.includes(newline)) line += cell.split(newline).length - 1;
+    }
+    return { found, used: meta.cursor };
+  };
+}
+
+const OPEN_QUOTE =
+  "begins a cell with a quote that nothing closes. Close it, and write a quote inside of quotes twice";
+
+/** Where the wanted columns are, by the first line; a text: why that line cannot be used. */
+function layoutOf(file: FedFile, first: string) {
+  const separators = file.isList ? [NONE, ",", ";", "\t", "|"] : [",", ";", "\t", "|"];
+  const found = ({ places }: Cut): number => places.filter((place) => place >= 0).length;
+  const cuts = separators
+    .map((separator) => cutOf(file, separator, first.split(separator)))
+    .sort((a, b) => found(b) - found(a) || b.names.length - a.names.length);
+  const [best] = cuts as [Cut, ...Cut[]];
+  return best.places.includes(-1) ? file.guess(cuts) : { ...best, isHeader: true };
+}
+
+/** Columns by their names, or by the last part of a name with dots, which tools that flatten objects write. */
+function cutOf({ columns }: FedFile, separator: string, names: readonly string[]): Cut {
+  const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
+  const full = names.map(bare);
+  const last = names.map((name) => bare(name.replace(/^.*\./s, "")));
+  const places = columns.map((column) => {
+    const ends = last.flatMap((name, place) => (column.test(name) ? [place] : []));
+    const exact = full.findIndex((name) => column.test(name));
+    return exact >= 0 || ends.length !== 1 ? exact : (ends[0] ?? -1);
+  });
+  return { separator, names, places };
+}
+
+/** A cell of a format without quotes, which some programs write nevertheless. */
+const unquoted = (cell = ""): string =>
+  cell.length > 1 && cell.startsWith('"') && cell.endsWith('"')
+    ? cell.slice(1, -1).replaceAll('""', '"')
+    : cell;
+
+function fromJson(file: FedFile, end: LineEnd): Take {
+  let line = 0;
+  /** Whether a line named every column. Later ones may leave out what is null. */
+  let isNamed = false;
+  return (text, isLast) => {
+    const lines = text.split(end);
+    const rest = isLast ? "" : (lines.pop() ?? "");
+    const found: Cells[] = [];
+    for (const one of lines) {
+      line += 1;
+      if (one.trim() === "") continue;
+      const row = parseRow(one);
+      if (!isObject(row))
+        return { found, used: 0, problem: `line ${line} is no JSON object. Write one on each line` };
+      const cut = cutOf(file, "", Object.keys(row));
+      isNamed ||= !cut.places.includes(-1);
+      const layout = isNamed ? cut : file.guess([cut]);
+      if (typeof layout === "string") return { found, used: 0, problem: `line ${line} ${layout}` };
+      const values = Object.values(row);
+      found.push({ line, cells: layout.places.map((place) => values[place]) });
+    }
+    return { found, used: text.length - rest.length };
+  };
+}
+
+/** Texts, and whole numbers that JavaScript rounds. */
+const LONG_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<=[:,[\s])-?\d{16,}(?=[,\]}\s])/g;
+
+/** Parses a row. Long whole numbers become texts, so that they keep their digits. Undefined for what is not JSON. */
+export function parseRow(text: string): unknown {
+  const isLong = /\d{16}/.test(text);
+  return tryParseJson(
+    isLong ? text.replace(LONG_NUMBERS, (found) => (found.startsWith('"') ? found : `"${found}"`)) : text,
+  );
+}

@@ -4,7 +4,9 @@ import { LAB_SANDBOX, type Scenario } from "./run-scenario.ts";
 /** The eight ways in which a body is cut, as field reports know them. */
 const CUTS = "close close-gzip end gzip-cut fin length length-gzip length-reset".split(" ");
 /** The spellings of dates that a reader can know. */
-const SPELLINGS = "short-offset offset comma space lower-case epoch-ms epoch-seconds".split(" ");
+const SPELLINGS = "short-offset offset comma space lower-case utc utc-brackets epoch-ms epoch-seconds".split(
+  " ",
+);
 
 const MOVING = "recheck=2:times=always arrive=1:times=always";
 /** No export of this day ever closes it, which is why its pages are read. */

@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { createReadStream, readFileSync } from "node:fs";
+import { pipeline } from "node:stream";
+import { createGunzip, gunzipSync } from "node:zlib";
+import { ConfigError } from "../../base/errors.ts";
+import { textDecoder } from "./read-file.ts";
+import { reasonOf } from "./reason.ts";
+
+/** How the bytes of files begin that are no text of lines. */
+const FORMS: readonly (readonly [RegExp, string])[] = [
+  [/^PK\p{Cc}\p{Cc}/u, "a zip archive, such as an Excel workbook"],
+  [/^\xd0\xcf\p{Cc}\xe0/u, "an Excel workbook"],
+  [/^(?:PAR1|ARROW1|(?:Obj|ORC)\p{Cc})/u, "Parquet, Avro, ORC or Arrow"],
+  [/^(?:\x28\xb5\x2f\xfd|BZh\d|\xfd7zXZ)/, "compressed, and not by gzip"],
+  [/^(?:%PDF|SQLite format 3)/, "a PDF or a database"],
+  [/^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|\?xml|table)/i, "HTML or XML"],
+  [/^(?:\xef\xbb\xbf)?\s*\[\s*(?:[[{"\d-]|\]|$)/, "one JSON array"],
+  [/^(?:\xef\xbb\xbf)?\s*\{\s*\n/, "JSON over several lines"],
+  [/^(?:.*\n)?[ |+:]*-{2,}[ |+:=-]*\r?(?:\n|$)/, "a table drawn for a terminal"],
+  [/^\s*\xe2[\x94\x95]/, "a table drawn for a terminal"],
+];
+const HEAD = 4096;
+
+/** Throws ConfigError if a file is in another form than lines of text. */
+function refuseForm(name: string, bytes: Buffer): void {
+  const head = bytes.toString("latin1", 0, HEAD);
+  const [, form] = FORMS.find(([pattern]) => pattern.test(head)) ?? [];
+  if (form !== undefined)
+    throw new ConfigError(
+      `Cannot use the ${name}: it is ${form}. Save it as CSV, as a JSON object on each line, or as plain lines`,
+    );
+}
+
+const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
+
+const failure = (name: string, cause: unknown): ConfigError =>
+  cause instanceof ConfigError
+    ? cause
+    : new ConfigError(`Cannot read the ${name}: ${reasonOf(cause)}`, { cause });
+
+/**
+ * The text of a file that a person names, piece by piece; the last piece is true. A compressed file (gzip) is read as well,
+ * and `-` is stdin.
+ * @param name the file in messages, such as `table "x"`
+ * @throws ConfigError for a file that cannot be read, that is not UTF-8, or in another form than lines of text
+ */
+export async function* piecesOf(
+  name: string,
+  path: string,
+): AsyncGenerator<{ readonly text: string; readonly isLast: boolean }> {
+  const decode = textDecoder(name);
+  const file = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
+  try {
+    await once(file, "readable");
+    const first: Buffer | null = file.read();
+    if (first !== null) file.unshift(first);
+    const plain = first !== null && isGzip(first) ? pipeline(file, createGunzip(), () => {}) : file;
+    let isFirst = true;
+    for await (const bytes of plain) {
+      if (isFirst) refuseForm(name, bytes);
+      isFirst = false;
+      yield { text: decode(bytes), isLast: false };
+    }
+    yield { text: decode(), isLast: true };
+  } catch (cause) {
+    throw failure(name, cause);
+  }
+}
+
+/** The whole text of such a file. */
+export function textOf(name: string, path: string): string {
+  try {
+    const read = readFileSync(path);
+    const bytes = isGzip(read) ? gunzipSync(read) : read;
+    refuseForm(name, bytes);
+    const decode = textDecoder(name);
+    return decode(bytes) + decode();
+  } catch (cause) {
+    throw failure(name, cause);
+  }
+}
