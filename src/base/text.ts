@@ -4,6 +4,10 @@ export const toLatin1 = (text: string): string => Buffer.from(text, "utf8").toSt
 /** The text of UTF-8 bytes, one byte a character. */
 export const fromLatin1 = (bytes: string): string => Buffer.from(bytes, "latin1").toString("utf8");
 
+/** In lower case as far as ASCII has it: other letters become other names, or two (`\u0130`). */
+export const asciiLower = (text: string): string =>
+  text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
 /** A number for a person: "1,204", "0.3". The first use of a locale takes Node 10 ms, so there is none. */
 export const shown = (count: number): string =>
   String(Number.isInteger(count) ? count : Number(count.toFixed(3))).replace(

@@ -2,7 +2,7 @@ import { printable } from "../base/json.ts";
 import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { secretsOf } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
-import { describeJobs, type Forecast, forecastsOf } from "../jobs/report.ts";
+import { describeJobs, type Forecast, forecastsOf, invalidText } from "../jobs/report.ts";
 import { readText } from "../output/files/read-file.ts";
 import { onlyRead } from "../output/sink.ts";
 import { secretMask } from "../protocol/mask.ts";
@@ -43,7 +43,6 @@ export function wouldSubmit(forecast: Forecast): string {
 
 function forecastText(forecast: Forecast): string {
   const { items, open, unknown, invalid, suppressed, today, this_month } = forecast;
-  const others = invalid.count > invalid.places.length ? " and others" : "";
   const rows = items.map(({ item, step, job_id, submitted, due, credits, code }) =>
     [item, step, job_id, submitted, due, credits, code].map((cell) => printable(String(cell ?? ""))),
   );
@@ -51,7 +50,7 @@ function forecastText(forecast: Forecast): string {
     wouldSubmit(forecast),
     `${plural(open, "open job")}, ${plural(unknown, "unknown submission")}. Today: ${spent(today)}; this month: ${spent(this_month)}`,
     ...forecast.spent.map(([day, submitted, credits]) => `  ${day}: ${spent({ submitted, credits })}`),
-    ...(invalid.count === 0 ? [] : [`Invalid, and never sent: ${invalid.places.join(", ")}${others}`]),
+    ...(invalid.count === 0 ? [] : [invalidText(invalid)]),
     ...(suppressed === 0 ? [] : [`Suppressed, and never sent: ${plural(suppressed, "item")}`]),
     ...(rows.length === 0 ? [] : table([HEAD, ...rows])),
   ].join("\n");

@@ -1,4 +1,5 @@
 import { domainToASCII } from "node:url";
+import { asciiLower } from "../base/text.ts";
 
 /** The kind of an item: a domain for company look-ups, an address for e-mail checks and verifications. */
 export type ItemKind = "domain" | "email";
@@ -17,8 +18,8 @@ const QUOTES = /["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]/g;
 const PLAIN_QUOTES = /["\u201c\u201d\u00ab\u00bb]/g;
 const AT_ENDS = /^[\s'`\u2018\u2019]+|[\s'`\u2018\u2019]*[.\u3002]?[\s'`\u2018\u2019]*$/g;
 const LIST = /[,\r\n]/;
-/** No label begins or ends with a hyphen. No top-level domain has one letter or begins with a digit. */
-const HOST = /^((?!-)[a-z0-9_-]{1,63}(?<!-)\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
+/** No label begins or ends with a hyphen. A top-level domain has two letters or more, and nothing but letters. */
+const HOST = /^((?!-)[a-z0-9_-]{1,63}(?<!-)\.)+(?:[a-z]{2,63}|xn--[a-z0-9-]{0,58}[a-z0-9])$/;
 const ADDRESS = /^[^\s@"(),:;<>[\]\\]{1,64}@[^\s@"(),:;<>[\]\\]+\.[^\s@"(),:;<>[\]\\]+$/;
 const LONGEST_ITEM = 254;
 
@@ -38,7 +39,7 @@ const toDomain = (text: string): string | null => toHost(text, /^www\./);
 
 /** `prefix`: what goes if a name with a dot is left. */
 function toHost(text: string, prefix: RegExp | string): string | null {
-  const bare = text.replace(ZERO_WIDTH, "").replace(QUOTES, "").trim().toLowerCase().replace(/\.$/, "");
+  const bare = text.replace(ZERO_WIDTH, "").replace(QUOTES, "").trim().replace(/\.$/, "");
   // Characters that end a host name in a URL would cut the name short.
   if (/[\s/\\?#@:%[\]]/.test(bare)) return null;
   // Dots of other scripts are dots only now.
@@ -49,10 +50,12 @@ function toHost(text: string, prefix: RegExp | string): string | null {
 }
 
 function toAddress(text: string): string | null {
+  // Such as the sign of Kelvin, which would become a K: two names would be one.
+  if ([...text].some((sign) => sign.normalize("NFC") !== sign)) return null;
   const bare = text.replace(ZERO_WIDTH, "").replace(PLAIN_QUOTES, "").replace(AT_ENDS, "").normalize("NFC");
   const at = bare.lastIndexOf("@") + 1;
   const host = at === 0 ? null : toHost(bare.slice(at), "");
-  return host === null ? null : checked(`${bare.slice(0, at).toLowerCase()}${host}`);
+  return host === null ? null : checked(`${asciiLower(bare.slice(0, at))}${host}`);
 }
 
 /** U+FFFD replaces what is no UTF-8: a file in another encoding names another person. */

@@ -20,14 +20,17 @@ import { jobTypesOf, limited } from "./kinds.ts";
 import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
 
+/** Says which entries are no items, and what an item is. */
+export function invalidText({ count, places }: Inputs["invalid"]): string {
+  const more = count > places.length ? " and others" : "";
+  const wanted = "An item is a host or an address alone, such as acme.example or ann@acme.example";
+  return `${plural(count, "invalid item")}, never sent: ${places.join(", ")}${more}. ${wanted}`;
+}
+
 /** Warnings to log before the first submission. @param count items of the config that wait */
 export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const { stream, type, book, inputs, memory } = run;
-  const { count: invalid, places } = inputs.invalid;
-  if (invalid > 0) {
-    const more = invalid > places.length ? " and others" : "";
-    yield warningOf(stream, `${plural(invalid, "invalid item")}, never sent: ${places.join(", ")}${more}`);
-  }
+  if (inputs.invalid.count > 0) yield warningOf(stream, invalidText(inputs.invalid));
   if (book.hasState || book.size > 0 || count + type.froms.length === 0) return;
   // Without receipts and a state the next run may know nothing of what this one submits.
   const named = type.froms.length === 0 ? count : Number.POSITIVE_INFINITY;

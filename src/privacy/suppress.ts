@@ -1,9 +1,8 @@
 import { hash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { ConfigError } from "../base/errors.ts";
 import { fromLatin1 } from "../base/text.ts";
 import { type ItemKind, normalizeItem } from "../config/items.ts";
-import { reasonOf } from "../output/files/reason.ts";
+import { textOf } from "../output/files/open-text.ts";
 
 /** A field that identifies a person or a company. */
 export type NamingField = "id" | ItemKind;
@@ -17,6 +16,8 @@ export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...Naming
 /** The name of a column, which a list may begin with. */
 const HEADER = /^(?:e-?mail|domain|id)s?$/;
 const DIGEST = /^(?:sha256:)?[0-9a-f]{64}$/;
+/** MD5, SHA-1, and longer ones. */
+const DIGITS = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i;
 /** An e-mail or an id that no rule of items would change. */
 const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9][\w-]*)$/;
 /** Between the bars of an id. Names with dots have no hyphen at an end, as host names have none. */
@@ -66,7 +67,7 @@ export class Suppression {
     const parts = field === "id" ? [String(value)] : SEPARATORS.flatMap((one) => String(value).split(one));
     return parts.some((part) => {
       const bare = bareOf(part);
-      return this.#hasName((field === "id" ? null : normalizeItem(field, bare)) ?? bare);
+      return this.#hasName(field === "id" ? idOf(bare) : (normalizeItem(field, lower(bare)) ?? lower(bare)));
     });
   }
 
@@ -84,19 +85,21 @@ export class Suppression {
       },
       /** As `hasJson`, for strings that only case can change. */
       hasUsual: (keyJson: string, otherJson: string | undefined): boolean =>
-        (key === "id" ? this.#hasUsual(keyJson) : this.has(key, keyJson.slice(1, -1))) ||
-        (otherJson !== undefined && this.#hasUsual(otherJson)),
+        (key === "id" ? this.#hasUsual(keyJson, idOf) : this.has(key, keyJson.slice(1, -1))) ||
+        (otherJson !== undefined && this.#hasUsual(otherJson, lower)),
     };
   }
 
-  #hasUsual(json: string): boolean {
+  #hasUsual(json: string, nameOf: (text: string) => string): boolean {
     const mark = markOf(json);
     const isMarked = (((this.#marks[mark >>> 3] ?? 0) >>> (mark & 7)) & 1) === 1;
-    return (isMarked || this.#hasDigests) && this.#hasName(json.slice(1, -1).toLowerCase());
+    return (isMarked || this.#hasDigests) && this.#hasName(nameOf(json.slice(1, -1)));
   }
 
   #hasName(name: string): boolean {
-    return this.#names.has(name) || (this.#hasDigests && this.#names.has(`sha256:${hash("sha256", name)}`));
+    // The digest of `echo` has a line break.
+    const texts = this.#hasDigests ? [name, `${name}\n`] : [];
+    return this.#names.has(name) || texts.some((text) => this.#names.has(`sha256:${hash("sha256", text)}`));
   }
 }
 
@@ -107,7 +110,12 @@ function markOf(text: string): number {
   return sum >>> (32 - MARK_BITS);
 }
 
-const bareOf = (text: string): string => text.replace(UNSEEN, "").normalize("NFC").toLowerCase();
+const bareOf = (text: string): string => text.replace(UNSEEN, "").normalize("NFC");
+/** In every script: a name in a list may be written in any case. */
+const lower = (text: string): string => text.toLowerCase();
+/** Ids are compared letter by letter, but for those that are hexadecimal numbers by their form. */
+const idOf = (text: string): string => (UUID.test(text) ? lower(text) : text);
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
  * Reads a suppression list: one entry a line, with `#` before a comment. Null suppresses none.
@@ -115,14 +123,10 @@ const bareOf = (text: string): string => text.replace(UNSEEN, "").normalize("NFC
  */
 export function readSuppression(path: string | null): Suppression {
   if (path === null) return new Suppression([]);
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new ConfigError(`Cannot read the suppress_file "${path}": ${reasonOf(cause)}`, { cause });
-  }
+  const name = `suppress_file "${path}"`;
+  const text = textOf(name, path);
   const refuse = (why: string): never => {
-    throw new ConfigError(`Cannot use the suppress_file "${path}": ${why}`);
+    throw new ConfigError(`Cannot use the ${name}: ${why}`);
   };
   if (text.trim() === "") refuse("it is empty. If it is to name no one, write a comment into it");
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim().replace(/(?:^|\s+)#.*/, ""));
@@ -130,44 +134,42 @@ export function readSuppression(path: string | null): Suppression {
   const wrong = linesWith(entries, (names) => names === undefined);
   if (wrong !== "") {
     refuse(
-      `${wrong} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. ` +
-        "Write one a line, without quotes, path or port; an id with other characters as its digest",
+      `${wrong} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. Write a host or an ` +
+        "address alone, one a line, without quotes, path or port; an id with other characters as its digest",
     );
   }
-  const bare = linesWith(entries, (names) => names?.[1] === `sha256:${names?.[0]}`);
+  const digits = linesWith(lines, (line) => DIGITS.test(bareOf(line)));
   const warning =
-    `The suppress_file "${path}" has 64 hexadecimal digits alone in ${bare}: they are read as an id and as a digest. ` +
-    'Write "sha256:" before a digest';
+    `The ${name} has hexadecimal digits alone in ${digits}: they are read as an id, and 64 as a digest too. ` +
+    'Write "sha256:" before a digest. Digests of other kinds name no one';
   return new Suppression(
     entries.flatMap((names) => (names?.length ? [names] : [])),
-    bare === "" ? [] : [warning],
+    digits === "" ? [] : [warning],
   );
 }
 
-/** Returns "line 3, 5 and others", or "" if no entry is such. */
-function linesWith(entries: readonly Names[], isSuch: (names: Names) => boolean): string {
-  const found = entries.flatMap((names, nth) => (isSuch(names) ? [nth + 1] : []));
+/** Returns "line 3, 5 and others", or "" if no line is such. */
+function linesWith<One>(lines: readonly One[], isSuch: (line: One) => boolean): string {
+  const found = lines.flatMap((line, nth) => (isSuch(line) ? [nth + 1] : []));
   if (found.length === 0) return "";
   return `line ${found.slice(0, MAX_LINES_NAMED).join(", ")}${found.length > MAX_LINES_NAMED ? " and others" : ""}`;
 }
 
-/** The normal forms of an entry; undefined if it is none, empty for a comment. */
-type Names = readonly string[] | undefined;
-
 /** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */
-function namesOf(entry: string): Names {
+function namesOf(entry: string): readonly string[] | undefined {
   // An address may have an asterisk, and hardly does: this is a pattern.
   if (/[\s*]/.test(entry)) return undefined;
-  const bare = bareOf(entry);
-  if (DIGEST.test(bare)) return bare.length === 64 ? [bare, `sha256:${bare}`] : [bare];
+  const id = idOf(bareOf(entry));
+  const bare = lower(id);
+  if (DIGEST.test(bare)) return bare.length === 64 ? [id, `sha256:${bare}`] : [bare];
   if (HEADER.test(bare)) return [];
-  if (PLAIN_ENTRY.test(bare)) return [bare];
+  if (PLAIN_ENTRY.test(bare)) return [bare.includes("@") ? bare : id];
   if (bare.includes("@")) {
     const address = normalizeItem("email", bare);
     return address !== null && LOCAL_PART.test(address) ? [address, bare] : undefined;
   }
   const domain = normalizeItem("domain", bare);
-  if (domain !== null) return [domain, bare];
+  if (domain !== null) return [domain, bare, id];
   const isId = bare.split("|").every((part) => ID_PART.test(part) && normalizeItem("domain", part) === null);
-  return isId && /[\p{L}\p{N}]/u.test(bare) ? [bare] : undefined;
+  return isId && /[\p{L}\p{N}]/u.test(bare) ? [id] : undefined;
 }

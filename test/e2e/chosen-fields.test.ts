@@ -129,7 +129,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     settings: async (sandbox) => {
       const people = sandbox.people().filter(EVERY_THIRD);
       const names = people.map(({ id, email }, nth) =>
-        email === null || nth % 2 === 0 ? id.toUpperCase() : ` ${email.toUpperCase()}.`,
+        email === null || nth % 2 === 0 ? id : ` ${email.toUpperCase()}.`,
       );
       const companies = sandbox.companies().filter(EVERY_THIRD);
       const lines = [...names, ...companies.map(({ domain }) => domain)];

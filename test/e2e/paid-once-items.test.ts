@@ -53,10 +53,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
     },
     syncs: [{ bought: ["1.example", "3.example"], warns: "line 4 of " }],
   },
-  "come from a list of one column, whose header is no item": {
-    settings: { domains_file: await csv("company.domain", "1.example", "n.a.", "1.5e3", "2.example") },
-    syncs: [{ bought: ["1.example", "2.example"], warns: "2 invalid items" }],
-  },
   "come from no CSV file that lacks their column; those of the config are submitted": {
     setting: "email_verification",
     settings: { emails: ["a@x.example"], emails_file: await csv("name,manager_email", "A,boss@x.example") },
@@ -76,6 +72,40 @@ const SCENES: Readonly<Record<string, Scene>> = {
 
 describe("the items of a job", () => {
   it.each(Object.entries(SCENES))("%s", (_, scene) => playInSandbox(scene));
+
+  it.each([
+    ...["company.domain", '"properties.domain"', "Domain Name", "domains", "company_domain", "companyDomain"],
+    ...["domain.name", "company.website", "data.host", "Account.Domain__c", "company.domain,"],
+  ])("do not have the header %s of a list, nor what is no host", async (header) => {
+    const others = "n.a. 1.5e3 1.e10 2026.q3 localhost 1.2.3.4 https://3.example/about 3.example/ acme".split(
+      " ",
+    );
+    const domains_file = await csv(header, "1.example", ...others, "2.example");
+    const stage = await sandboxStage("company_lookup", { domains_file });
+    await stage.play({ bought: ["1.example", "2.example"], warns: "An item is a host or an address alone" });
+  });
+
+  it.each<[text: string, says: string]>([
+    ['["1.example","2.example","3.example"]', "one JSON array"],
+    ['{"domain":["1.example","2.example","3.example"]}', 'line 1 has no text as \\"domain\\"'],
+    ["a.domain,b.domain\n1.example,2.example", 'has no column \\"domain\\"'],
+    ["name,domain,site\nSmith, Jones,1.example,2.example", "line 2 has 4 cells"],
+    ["<table><td>1.example", "HTML or XML"],
+    ["", "it is empty"],
+  ])("do not come from %j", async (text, says) => {
+    const stage = await sandboxStage("company_lookup", { domains_file: await file("items", text) });
+    await stage.play({ bought: [], fails: "config_error", says });
+  });
+
+  it("come from JSON lines, and no two addresses are one because a letter changes with its case", async () => {
+    const rows = ["kate", "\u212aate", "\u0130nci", "inci", "STRA\u00dfE", "strasse"].map((name) => ({
+      "contact.email": `${name}@x.example`,
+    }));
+    const emails_file = await file("items", rows.map((row) => JSON.stringify(row)).join("\n"));
+    const stage = await sandboxStage("email_verification", { emails_file });
+    const bought = ["kate", "\u0130nci", "inci", "stra\u00dfe", "strasse"].map((name) => `${name}@x.example`);
+    await stage.play({ bought, warns: "1 invalid item, never sent: line 2 of" });
+  });
 
   it("come from the e-mails of people, undropped, each once", async () => {
     const config = { drop_fields: ["people.email"] };

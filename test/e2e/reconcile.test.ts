@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { SandboxOptions } from "../../sandbox/server.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
@@ -67,6 +68,140 @@ describe("reconcile names", () => {
       ...[1, ids(all.slice(0, 1)), ["erased-1"]],
     ]);
     expect(readdirSync(TMPDIR)).toEqual([]);
+  });
+});
+
+describe("a table", () => {
+  const HEADER = ["id", "company", "discoveredAt"];
+  /** @param cells of a row, the nth of the table */
+  const made = (
+    rows: readonly Row[],
+    cells: (row: Row, nth: number) => readonly unknown[],
+    separator = ",",
+    end = "\n",
+  ) => rows.map((row, nth) => cells(row, nth).join(separator) + end).join("");
+  const zoned = (zone: string) => (row: Row) => [
+    row.id,
+    `${row.discoveredAt}`.replace("T", " ").replace("Z", zone),
+  ];
+  const pair = zoned("Z");
+  const named = (company: (nth: number) => string) => (row: Row, nth: number) => [
+    row.id,
+    company(nth),
+    row.discoveredAt,
+  ];
+
+  it("is read with any separator, with a header or without, and with UTC by its name", async () => {
+    const { config, all } = await synced({ people: 40, undated: 0, days: 10 });
+    const tables: Readonly<Record<string, string | Buffer>> = {
+      "without a header": made(all, zoned("+00")),
+      "without a header, by tabs": made(all, pair, "\t"),
+      "without a header, in quotes": made(all, (row) => pair(row).map((cell) => `"${cell}"`)),
+      "without a header, by semicolons, with commas": made(
+        all,
+        (row) => [...pair(row), "Software, Data"],
+        ";",
+      ),
+      "tabs with commas in cells":
+        HEADER.join("\t") +
+        "\n" +
+        made(
+          all,
+          named(() => "Software, Data,"),
+          "\t",
+        ),
+      "semicolons with commas in cells":
+        HEADER.join(";") +
+        "\n" +
+        made(
+          all,
+          named(() => "Software, Data"),
+          ";",
+        ),
+      "commas with semicolons in cells": `${HEADER}\n${made(
+        all,
+        named(() => "Smith; Jones|x"),
+      )}`,
+      "commas with inches": `${HEADER}\n${made(
+        all,
+        named(() => '24" Inc'),
+      )}`,
+      bars:
+        HEADER.join("|") +
+        "\n" +
+        made(
+          all,
+          named(() => "a,b"),
+          "|",
+        ),
+      "tabs with a lone quote in two cells":
+        HEADER.join("\t") +
+        "\n" +
+        made(
+          all,
+          named((nth) => (nth % 9 ? "x" : '"x')),
+          "\t",
+        ),
+      "a date column before, cells that end in commas":
+        "id\tcompany\tcreatedAt\tdiscoveredAt\n" +
+        made(all, (row, nth) => [row.id, nth % 3 ? "A" : "A,", OLD, row.discoveredAt], "\t"),
+      "names of flattened objects": `people.id,people.discoveredAt\n${made(all, pair)}`,
+      "line breaks of an old Mac": `id,discoveredAt\r${made(all, pair, ",", "\r")}`,
+      "line breaks of Windows, the key last": `discoveredAt,id\r\n${made(all, (row) => [...pair(row)].reverse(), ",", "\r\n")}`,
+      "gzip, by any name": gzipSync(csvOf(all)),
+      ...Object.fromEntries(
+        [" UTC", " GMT", " Etc/UTC", "Z[UTC]", "+00:00[UTC]", "[Etc/UTC]", " +0000 UTC"].map((zone) => [
+          `dates with${zone}`,
+          `id,discoveredAt\n${made(all, zoned(zone))}`,
+        ]),
+      ),
+    };
+    for (const [name, table] of Object.entries(tables)) {
+      const { code, report, stderr } = await reconcile(config, await file("table", table));
+      expect([name, code, report?.table_rows, report?.lost, report?.stale], stderr).toEqual([
+        name,
+        0,
+        40,
+        0,
+        0,
+      ]);
+    }
+  });
+
+  it("is refused as what it is", async () => {
+    const { config, all } = await synced({ people: 40, undated: 0, days: 10 });
+    const csv = csvOf(all);
+    const refused: Readonly<Record<string, string | Buffer>> = {
+      "it is empty": "\n",
+      "the table has no row": csvOf([]),
+      "one JSON array": JSON.stringify(all, null, 2),
+      "JSON over several lines": JSON.stringify({ data: all }, null, 2),
+      "drawn for a terminal": ` id | discoveredat\n----+-----\n${made(all, pair, " | ")}(40 rows)\n`,
+      "a zip archive": Buffer.from("PK\u0003\u0004"),
+      "HTML or XML": "<!DOCTYPE html>",
+      "line 1 is not UTF-8": Buffer.from(csv, "utf16le"),
+      "line 42 has 1 cell, and the first line 2": `${csv}(40 rows)\n`,
+      "line 2 has 4 cells, and the first line 3": `${HEADER}\n${made(
+        all,
+        named(() => "Smith, Jones"),
+      )}`,
+      "line 2 begins a cell with a quote": `${HEADER}\n${made(
+        all,
+        named(() => '"Acme \\"X\\", Inc"'),
+      )}`,
+      "line 11 begins a cell with a quote": `${HEADER}\n${made(
+        all,
+        named((nth) => (nth % 9 ? "x" : nth ? '"x' : "x")),
+      )}`,
+      "keys of the table have spaces": made(all, (row) => [`${row.id}   `, row.discoveredAt]),
+      'does not name \\"id\\" and \\"discoveredAt\\"': made(all, (row) => [row.id, "Ann", row.discoveredAt]),
+      "no rule can read": `id,discoveredAt\n${made(all, zoned(" Europe/Paris"))}`,
+    };
+    for (const [why, table] of Object.entries(refused)) {
+      const { code, gone, stderr } = await reconcile(config, await file("table", table));
+      expect([code, gone, stderr]).toEqual([2, [], expect.stringContaining(why)]);
+      if (why !== "the table has no row") expect(stderr).not.toContain("another table");
+    }
   });
 });
 

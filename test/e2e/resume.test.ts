@@ -55,6 +55,18 @@ describe("read with a saved state", () => {
     expect(existsSync(`${state}.previous`)).toBe(true);
   });
 
+  it.each(["utc", "utc-brackets", "short-offset"])(
+    "reads the dates of %s, and few rows again",
+    async (spelling) => {
+      const { sandbox, config } = await sandboxWith({ ...SMALL, people: 60, undated: 0 });
+      sandbox.fault(`dates=${spelling}`);
+      const words = [...JSONL, "--config", config, "--state-file", join(await tempDir(), "state.json")];
+      const rows: number[] = [];
+      for (let nth = 0; nth < 3; nth++) rows.push(idsOf((await run(CONNECTOR, words)).stdout).length);
+      expect([rows[0], (rows[2] ?? 60) < 20], `${rows}`).toEqual([60, true]);
+    },
+  );
+
   it.each<[string, object]>([
     ["has no days any more", { days: undefined }],
     ["has an empty list of days", { days: [] }],

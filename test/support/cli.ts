@@ -64,7 +64,8 @@ export async function file(name: string, content: unknown): Promise<string> {
   // Named before anything is waited for: several tests may write files at once.
   const unique = `${files++}-${name}`;
   const path = join(await commonTempDir(), unique);
-  await writeFile(path, typeof content === "string" ? content : JSON.stringify(content));
+  const isRaw = typeof content === "string" || content instanceof Uint8Array;
+  await writeFile(path, isRaw ? content : JSON.stringify(content));
   return path;
 }
 

@@ -93,34 +93,32 @@ function fromCsv(file: FedFile, first: string, newline: LineEnd, Papa: typeof Pa
   const isPlain = WITHOUT_QUOTES.has(separator) && !(separator === NONE && isHeader);
   const parser = new Papa({ delimiter: separator, newline, ...(isPlain ? { fastMode: true } : {}) });
   const cellOf = isPlain ? unquoted : (cell?: string) => cell;
-  const advice = isPlain ? "Write CSV with commas" : "Write cells that hold a separator in quotes";
-  let [line, width] = [1, 0];
+  const advice = `${isPlain ? "Write CSV with commas" : "Put a cell that holds a separator in quotes"}, and remove footers`;
+  let [line, least, most] = [1, 0, 0];
   return (text, isLast) => {
     const { data, errors, meta }: Parsed = parser.parse(text, 0, !isLast);
     const found: Cells[] = [];
-    const refused = (why: string): Taken => ({ found, used: 0, problem: `line ${line} ${why}` });
     for (const [nth, row] of data.entries()) {
-      if (nth === errors[0]?.row) return refused(OPEN_QUOTE);
-      const isBlank = row.length === 1 && row[0]?.trim() === "";
-      if (
-        !isBlank &&
-        (row.length < width || (width > 0 && row.slice(width).some((cell) => cell.trim() !== "")))
-      )
-        return refused(
-          `has ${plural(row.length, "cell")}, and the first line ${width}. ${advice}, and remove footers`,
-        );
-      const last = row.length - 1;
-      if (row[last]?.endsWith("\r")) row[last] = row[last].slice(0, -1);
-      if (!isBlank && !(width === 0 && isHeader))
-        found.push({ line, cells: places.map((place) => cellOf(row[place])) });
-      if (!isBlank) width ||= row.length;
+      if (nth === errors[0]?.row) return { found, used: 0, problem: `line ${line} ${OPEN_QUOTE}` };
+      const begins = line;
       line += 1;
       for (const cell of row) if (cell.includes(newline)) line += cell.split(newline).length - 1;
+      row.push((row.pop() ?? "").replace(/\r$/, ""));
+      if (row.length === 1 && !isFilled(row[0])) continue;
+      const isFirst = most === 0;
+      if (isFirst) [least, most] = [isHeader ? row.findLastIndex(isFilled) + 1 : row.length, row.length];
+      if (row.length < least || (row.length > most && row.slice(most).some(isFilled))) {
+        const counts = `${plural(row.length, "cell")}, and the first line ${least}`;
+        return { found, used: 0, problem: `line ${begins} has ${counts}. ${advice}` };
+      }
+      if (!(isFirst && isHeader))
+        found.push({ line: begins, cells: places.map((place) => cellOf(row[place])) });
     }
     return { found, used: meta.cursor };
   };
 }
 
+const isFilled = (cell = ""): boolean => cell.trim() !== "";
 const OPEN_QUOTE =
   "begins a cell with a quote that nothing closes. Close it, and write a quote inside of quotes twice";
 
@@ -139,7 +137,7 @@ function layoutOf(file: FedFile, first: string) {
 function cutOf({ columns }: FedFile, separator: string, names: readonly string[]): Cut {
   const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
   const full = names.map(bare);
-  const last = names.map((name) => bare(name.replace(/^.*\./s, "")));
+  const last = names.map((name) => bare(name.replace(/^[^,;\t|]*\./, "")));
   const places = columns.map((column) => {
     const ends = last.flatMap((name, place) => (column.test(name) ? [place] : []));
     const exact = full.findIndex((name) => column.test(name));
