@@ -1,13 +1,14 @@
 import { ConfigError } from "../base/errors.ts";
-import { type ItemKind, normalizeItem } from "../config/items.ts";
+import type { ItemKind } from "../config/items.ts";
 import { type Cut, readCells } from "../output/files/csv.ts";
 
+/** Other names of the column, without signs. */
 const COLUMNS: Readonly<Record<ItemKind, RegExp>> = {
   domain: /^(?:compan(?:y|ies))?domains?(?:names?)?$/,
   email: /^emails?(?:address(?:es)?)?$/,
 };
 
-/** Words of the names of columns. Domains have been named after many of them, but hardly after two. */
+/** Words that names of columns are made of. A domain that is made of nothing else is not bought, but named. */
 const WORDS = new Set(
   (
     "account accounts address attributes business companies company contact contacts customer customers data domain domains " +
@@ -29,30 +30,23 @@ export async function readItemFile(
 ): Promise<void> {
   const name = `file of items "${path}"`;
   const guess = (cuts: readonly Cut[]) => {
-    const [best] = cuts as [Cut];
     const list = cuts.find(({ names }) => names.length === 1);
-    const isList = list?.separator !== "" && best.names.filter((one) => one.trim() !== "").length === 1;
-    if (list === undefined || !isList)
-      return `has no column "${kind}". Name one column "${kind}", or write one item on each line`;
-    const isHeader = isName(list.names[0] ?? "");
-    // A domain may be named like a column: it is not bought, but a person reads of it.
-    if (isHeader && normalizeItem(kind, list.names[0] ?? "") !== null) each("the name of a column", 1);
-    return { ...list, places: [0], isHeader };
+    const isList = cuts.every(({ names }) => names.filter((one) => one.trim() !== "").length <= 1);
+    if (isList && list !== undefined && list.separator !== "")
+      return { ...list, places: [0], isHeader: false };
+    return `has no column "${kind}". Name one column "${kind}", or write one item on each line`;
   };
-  for await (const found of readCells({ name, path, columns: [COLUMNS[kind]], isList: true, guess }))
-    for (const {
-      cells: [text],
-      line,
-    } of found) {
-      if (typeof text === "string") each(text, line);
+  for await (const found of readCells({ name, path, columns: [[kind, COLUMNS[kind]]], isList: true, guess }))
+    for (const row of found) {
+      const [text] = row.cells;
+      if (typeof text === "string") each(isName(text) ? "the name of a column" : text, row.line);
       else if (text !== undefined && text !== null)
-        throw new ConfigError(`Cannot use the ${name}: line ${line} has no text as "${kind}"`);
+        throw new ConfigError(`Cannot use the ${name}: line ${row.line} has no text as "${kind}"`);
     }
 }
 
-const isName = (text: string): boolean =>
-  text
-    .replace(/([a-z])(?=[A-Z])/g, "$1 ")
-    .split(/[^a-z]+/i)
-    .filter((word) => word !== "")
-    .every((word) => WORDS.has(word.toLowerCase()));
+/** An address is none, because no name of a column has an `@`. */
+function isName(text: string): boolean {
+  const words = text.replace(/([a-z])(?=[A-Z])/g, "$1 ").split(/[^\p{L}\p{N}@]+/u);
+  return /\p{L}/u.test(text) && words.every((word) => word === "" || WORDS.has(word.toLowerCase()));
+}

@@ -23,9 +23,10 @@ const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
   const name = `table "${path}"`;
-  const columns = [form.key, ...(form.cursor === null ? [] : [form.cursor])].map(
-    (column) => new RegExp(`^${column.toLowerCase().replace(/[^a-z\d]/g, "")}$`),
-  );
+  const columns = [form.key, ...(form.cursor === null ? [] : [form.cursor])].map((column) => {
+    const bare = column.toLowerCase().replace(/[^a-z\d]/g, "");
+    return [bare, new RegExp(`^${bare}$`)] as const;
+  });
   const rowOf = ({ cells: [key, cursor], line }: Cells): TableRow => {
     const unusable = (why: string) => new ConfigError(`Cannot use the ${name}: line ${line} ${why}`);
     if ((typeof key !== "string" && typeof key !== "number") || key === "") throw unusable("has no key");
@@ -63,7 +64,10 @@ function firstTwo(cuts: readonly Cut[], { key, cursor }: TableForm) {
 
 function isDate(cell: string): boolean {
   const bare = cell.replace(/^[\s"]+|[\s"]+$/g, "");
-  return NULLS.has(bare.toLowerCase()) || (bare.length >= SHORTEST_DATE && !Number.isNaN(instant(bare)));
+  return (
+    (bare !== "" && NULLS.has(bare.toLowerCase())) ||
+    (bare.length >= SHORTEST_DATE && !Number.isNaN(instant(bare)))
+  );
 }
 
 const SAY_THE_ZONE = "Say what it means with --timezone, such as UTC, +02:00 or Europe/Berlin";

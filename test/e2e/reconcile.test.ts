@@ -145,6 +145,8 @@ describe("a table", () => {
       "a date column before, cells that end in commas":
         "id\tcompany\tcreatedAt\tdiscoveredAt\n" +
         made(all, (row, nth) => [row.id, nth % 3 ? "A" : "A,", OLD, row.discoveredAt], "\t"),
+      "a name with a comma and a line break": `"Company,\nname",id,discoveredAt\n${made(all, (row) => ["x", ...pair(row)])}`,
+      "spaces before quotes": `"id", "discoveredAt"\n${made(all, (row) => pair(row).map((cell) => `"${cell}"`), ", ")}`,
       "names of flattened objects": `people.id,people.discoveredAt\n${made(all, pair)}`,
       "line breaks of an old Mac": `id,discoveredAt\r${made(all, pair, ",", "\r")}`,
       "line breaks of Windows, the key last": `discoveredAt,id\r\n${made(all, (row) => [...pair(row)].reverse(), ",", "\r\n")}`,
@@ -195,6 +197,8 @@ describe("a table", () => {
       )}`,
       "keys of the table have spaces": made(all, (row) => [`${row.id}   `, row.discoveredAt]),
       'does not name \\"id\\" and \\"discoveredAt\\"': made(all, (row) => [row.id, "Ann", row.discoveredAt]),
+      "its gzip data is damaged or cut": gzipSync(csv).subarray(0, 100),
+      "its first line does not name": all.map(({ id }) => `INSERT INTO people VALUES ('${id}');\n`).join(""),
       "no rule can read": `id,discoveredAt\n${made(all, zoned(" Europe/Paris"))}`,
     };
     for (const [why, table] of Object.entries(refused)) {

@@ -18,8 +18,8 @@ export type FedFile = {
   /** In messages, such as `table "x"`. */
   readonly name: string;
   readonly path: string;
-  /** The wanted columns, by their names in lower case, of letters and digits alone. */
-  readonly columns: readonly RegExp[];
+  /** The wanted columns: the name, and what else may be the only such name. In lower case, letters and digits alone. */
+  readonly columns: readonly (readonly [name: string, other: RegExp])[];
   /** Whether a file of one column is a list, in which commas do not separate cells. */
   readonly isList: boolean;
   /**
@@ -41,11 +41,10 @@ type Parsed = {
   readonly errors: { row?: number }[];
   readonly meta: { cursor: number };
 };
-type Taken = { readonly found: Cells[]; readonly used: number; readonly problem?: string | undefined };
 /** A carriage return before a line break is a space. */
 type LineEnd = "\n" | "\r";
-/** Takes whole lines from the beginning of a text, which is the end of the file or not. */
-type Take = (text: string, isLast: boolean) => Taken;
+/** Finds the cells of the whole lines of a text, which is the end of the file or not. Returns the length of these lines. */
+type Take = (text: string, isLast: boolean, found: Cells[]) => number;
 
 /** A cell of CSV, in quotes where it needs them. */
 export const csvCell = (text: string): string =>
@@ -64,42 +63,50 @@ export async function* readCells(file: FedFile): AsyncGenerator<readonly Cells[]
     rest += text;
     if (take === undefined && !isLast && !rest.trimStart().includes("\n") && rest.length < LONGEST_LINE / 100)
       continue;
-    take ??= takeOf(file, rest, Parser);
-    const { found, used, problem } = take(rest, isLast);
-    rest = rest.slice(used);
+    const found: Cells[] = [];
+    try {
+      take ??= takeOf(file, rest, Parser);
+      rest = rest.slice(take(rest, isLast, found));
+      if (rest.length > LONGEST_LINE) throw new ConfigError("a quote opens a cell that nothing closes");
+    } catch (cause) {
+      yield found;
+      throw cause instanceof ConfigError
+        ? new ConfigError(`Cannot use the ${name}: ${cause.message}`)
+        : cause;
+    }
     yield found;
-    if (problem !== undefined) throw new ConfigError(`Cannot use the ${name}: ${problem}`);
-    if (rest.length > LONGEST_LINE)
-      throw new ConfigError(`Cannot use the ${name}: a quote opens a cell that nothing closes`);
   }
 }
 
 function takeOf(file: FedFile, head: string, Papa: typeof Parser): Take {
   const end: LineEnd = head.includes("\n") ? "\n" : "\r";
-  const first = head.split(end).find((line) => line.trim() !== "");
-  if (first === undefined)
-    throw new ConfigError(
-      `Cannot use the ${file.name}: it is empty. If it is to name none, write a header into it`,
-    );
+  const text = head.replace(/^\s*[\r\n]/, "");
+  const [first = ""] = text.split(end, 1);
+  if (first.trim() === "")
+    throw new ConfigError("it is empty. If it is to name none, write a header into it");
   return first.trimStart().startsWith("{") && isObject(parseRow(first))
     ? fromJson(file, end)
-    : fromCsv(file, first, end, Papa);
+    : fromCsv(file, text, end, Papa);
 }
 
-function fromCsv(file: FedFile, first: string, newline: LineEnd, Papa: typeof Parser): Take {
-  const layout = layoutOf(file, first);
-  if (typeof layout === "string") return () => ({ found: [], used: 0, problem: `its first line ${layout}` });
+function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Parser): Take {
+  const parserOf = (separator: string, isPlain: boolean) =>
+    new Papa({ delimiter: separator, newline, ...(isPlain ? { fastMode: true } : {}) });
+  const layout = layoutOf(file, (separator) => {
+    const { data }: Parsed = parserOf(separator, WITHOUT_QUOTES.has(separator)).parse(head, 0, false);
+    return data[0] ?? [];
+  });
+  if (typeof layout === "string") throw new ConfigError(`its first line ${layout}`);
   const { separator, places, isHeader } = layout;
   const isPlain = WITHOUT_QUOTES.has(separator) && !(separator === NONE && isHeader);
-  const parser = new Papa({ delimiter: separator, newline, ...(isPlain ? { fastMode: true } : {}) });
-  const cellOf = isPlain ? unquoted : (cell?: string) => cell;
+  const parser = parserOf(separator, isPlain);
+  const cellOf = (cell = ""): string => (isPlain || cell.startsWith(" ") ? unquoted(cell) : cell);
   const advice = `${isPlain ? "Write CSV with commas" : "Put a cell that holds a separator in quotes"}, and remove footers`;
   let [line, least, most] = [1, 0, 0];
-  return (text, isLast) => {
+  return (text, isLast, found) => {
     const { data, errors, meta }: Parsed = parser.parse(text, 0, !isLast);
-    const found: Cells[] = [];
     for (const [nth, row] of data.entries()) {
-      if (nth === errors[0]?.row) return { found, used: 0, problem: `line ${line} ${OPEN_QUOTE}` };
+      if (nth === errors[0]?.row) throw new ConfigError(`line ${line} ${OPEN_QUOTE}`);
       const begins = line;
       line += 1;
       for (const cell of row) if (cell.includes(newline)) line += cell.split(newline).length - 1;
@@ -109,12 +116,12 @@ function fromCsv(file: FedFile, first: string, newline: LineEnd, Papa: typeof Pa
       if (isFirst) [least, most] = [isHeader ? row.findLastIndex(isFilled) + 1 : row.length, row.length];
       if (row.length < least || (row.length > most && row.slice(most).some(isFilled))) {
         const counts = `${plural(row.length, "cell")}, and the first line ${least}`;
-        return { found, used: 0, problem: `line ${begins} has ${counts}. ${advice}` };
+        throw new ConfigError(`line ${begins} has ${counts}. ${advice}`);
       }
       if (!(isFirst && isHeader))
         found.push({ line: begins, cells: places.map((place) => cellOf(row[place])) });
     }
-    return { found, used: meta.cursor };
+    return meta.cursor;
   };
 }
 
@@ -123,11 +130,11 @@ const OPEN_QUOTE =
   "begins a cell with a quote that nothing closes. Close it, and write a quote inside of quotes twice";
 
 /** Where the wanted columns are, by the first line; a text: why that line cannot be used. */
-function layoutOf(file: FedFile, first: string) {
+function layoutOf(file: FedFile, namesBy: (separator: string) => readonly string[]) {
   const separators = file.isList ? [NONE, ",", ";", "\t", "|"] : [",", ";", "\t", "|"];
   const found = ({ places }: Cut): number => places.filter((place) => place >= 0).length;
   const cuts = separators
-    .map((separator) => cutOf(file, separator, first.split(separator)))
+    .map((separator) => cutOf(file, separator, namesBy(separator)))
     .sort((a, b) => found(b) - found(a) || b.names.length - a.names.length);
   const [best] = cuts as [Cut, ...Cut[]];
   return best.places.includes(-1) ? file.guess(cuts) : { ...best, isHeader: true };
@@ -136,44 +143,43 @@ function layoutOf(file: FedFile, first: string) {
 /** Columns by their names, or by the last part of a name with dots, which tools that flatten objects write. */
 function cutOf({ columns }: FedFile, separator: string, names: readonly string[]): Cut {
   const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
-  const full = names.map(bare);
-  const last = names.map((name) => bare(name.replace(/^[^,;\t|]*\./, "")));
-  const places = columns.map((column) => {
-    const ends = last.flatMap((name, place) => (column.test(name) ? [place] : []));
-    const exact = full.findIndex((name) => column.test(name));
-    return exact >= 0 || ends.length !== 1 ? exact : (ends[0] ?? -1);
+  const [full, last] = [names.map(bare), names.map((name) => bare(name.replace(/^[^,;\t|]*\./, "")))];
+  const places = columns.map(([name, other]) => {
+    const others = full.flatMap((one, at) => (other.test(one) || other.test(last[at] ?? "") ? [at] : []));
+    return full.includes(name) || others.length !== 1 ? full.indexOf(name) : (others[0] ?? -1);
   });
   return { separator, names, places };
 }
 
-/** A cell of a format without quotes, which some programs write nevertheless. */
-const unquoted = (cell = ""): string =>
-  cell.length > 1 && cell.startsWith('"') && cell.endsWith('"')
-    ? cell.slice(1, -1).replaceAll('""', '"')
-    : cell;
+/** A cell whose quotes a format does not have, or that a space hides from the parser. */
+function unquoted(cell: string): string {
+  const [, inner] = /^\s*"(.*)"\s*$/s.exec(cell) ?? [];
+  return inner === undefined ? cell : inner.replaceAll('""', '"');
+}
 
 function fromJson(file: FedFile, end: LineEnd): Take {
-  let line = 0;
+  let [line, names] = [0, ""];
+  let cut: Cut | undefined;
   /** Whether a line named every column. Later ones may leave out what is null. */
   let isNamed = false;
-  return (text, isLast) => {
+  return (text, isLast, found) => {
     const lines = text.split(end);
     const rest = isLast ? "" : (lines.pop() ?? "");
-    const found: Cells[] = [];
     for (const one of lines) {
       line += 1;
       if (one.trim() === "") continue;
       const row = parseRow(one);
-      if (!isObject(row))
-        return { found, used: 0, problem: `line ${line} is no JSON object. Write one on each line` };
-      const cut = cutOf(file, "", Object.keys(row));
+      if (!isObject(row)) throw new ConfigError(`line ${line} is no JSON object. Write one on each line`);
+      const keys = Object.keys(row);
+      if (cut === undefined || keys.join() !== names) cut = cutOf(file, "", keys);
+      names = keys.join();
       isNamed ||= !cut.places.includes(-1);
       const layout = isNamed ? cut : file.guess([cut]);
-      if (typeof layout === "string") return { found, used: 0, problem: `line ${line} ${layout}` };
+      if (typeof layout === "string") throw new ConfigError(`line ${line} ${layout}`);
       const values = Object.values(row);
       found.push({ line, cells: layout.places.map((place) => values[place]) });
     }
-    return { found, used: text.length - rest.length };
+    return text.length - rest.length;
   };
 }
 

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream";
 import { createGunzip, gunzipSync } from "node:zlib";
 import { ConfigError } from "../../base/errors.ts";
 import { textDecoder } from "./read-file.ts";
-import { reasonOf } from "./reason.ts";
+import { codeOf, reasonOf } from "./reason.ts";
 
 /** How the bytes of files begin that are no text of lines. */
 const FORMS: readonly (readonly [RegExp, string])[] = [
@@ -33,10 +33,11 @@ function refuseForm(name: string, bytes: Buffer): void {
 
 const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
-const failure = (name: string, cause: unknown): ConfigError =>
-  cause instanceof ConfigError
-    ? cause
-    : new ConfigError(`Cannot read the ${name}: ${reasonOf(cause)}`, { cause });
+function failure(name: string, cause: unknown): ConfigError {
+  if (cause instanceof ConfigError) return cause;
+  const why = codeOf(cause)?.startsWith("Z_") ? "its gzip data is damaged or cut" : reasonOf(cause);
+  return new ConfigError(`Cannot read the ${name}: ${why}`, { cause });
+}
 
 /**
  * The text of a file that a person names, piece by piece; the last piece is true. A compressed file (gzip) is read as well,
