@@ -34,7 +34,8 @@ export async function readItemFile(
     const isList = cuts.every(({ names }) => names.filter((one) => one.trim() !== "").length <= 1);
     if (isList && list !== undefined && list.separator !== "")
       return { ...list, places: [0], isHeader: false };
-    return `has no column "${kind}". Name one column "${kind}", or write one item on each line`;
+    const item = kind === "domain" ? "host" : "address";
+    return `has no column "${kind}". Name one column "${kind}", or write one ${item} alone on each line`;
   };
   for await (const found of readCells({ name, path, columns: [[kind, COLUMNS[kind]]], isList: true, guess }))
     for (const row of found) {

@@ -163,13 +163,15 @@ function namesOf(entry: string): readonly string[] | undefined {
   const bare = lower(id);
   if (DIGEST.test(bare)) return bare.length === 64 ? [id, `sha256:${bare}`] : [bare];
   if (HEADER.test(bare)) return [];
-  if (PLAIN_ENTRY.test(bare)) return [bare.includes("@") ? bare : id];
+  if (PLAIN_ENTRY.test(bare)) return bare.includes("@") ? [bare, id] : [id];
   if (bare.includes("@")) {
     const address = normalizeItem("email", bare);
-    return address !== null && LOCAL_PART.test(address) ? [address, bare] : undefined;
+    return address !== null && LOCAL_PART.test(address) ? [address, bare, id] : undefined;
   }
   const domain = normalizeItem("domain", bare);
   if (domain !== null) return [domain, bare, id];
   const isId = bare.split("|").every((part) => ID_PART.test(part) && normalizeItem("domain", part) === null);
-  return isId && /[\p{L}\p{N}]/u.test(bare) ? [id] : undefined;
+  if (!isId || !/[\p{L}\p{N}]/u.test(bare)) return undefined;
+  // A service may name a company by what is no host name.
+  return bare.includes(".") ? [id, bare] : [id];
 }

@@ -67,7 +67,6 @@ export async function* readCells(file: FedFile): AsyncGenerator<readonly Cells[]
     try {
       take ??= takeOf(file, rest, Parser);
       rest = rest.slice(take(rest, isLast, found));
-      if (rest.length > LONGEST_LINE) throw new ConfigError("a quote opens a cell that nothing closes");
     } catch (cause) {
       yield found;
       throw cause instanceof ConfigError
@@ -121,6 +120,7 @@ function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Par
       if (!(isFirst && isHeader))
         found.push({ line: begins, cells: places.map((place) => cellOf(row[place])) });
     }
+    if (text.length - meta.cursor > LONGEST_LINE) throw new ConfigError(`line ${line} ${OPEN_QUOTE}`);
     return meta.cursor;
   };
 }
@@ -157,6 +157,8 @@ function unquoted(cell: string): string {
   return inner === undefined ? cell : inner.replaceAll('""', '"');
 }
 
+const NO_OBJECT = "is no JSON object. Write one on each line";
+
 function fromJson(file: FedFile, end: LineEnd): Take {
   let [line, names] = [0, ""];
   let cut: Cut | undefined;
@@ -169,7 +171,7 @@ function fromJson(file: FedFile, end: LineEnd): Take {
       line += 1;
       if (one.trim() === "") continue;
       const row = parseRow(one);
-      if (!isObject(row)) throw new ConfigError(`line ${line} is no JSON object. Write one on each line`);
+      if (!isObject(row)) throw new ConfigError(`line ${line} ${NO_OBJECT}`);
       const keys = Object.keys(row);
       if (cut === undefined || keys.join() !== names) cut = cutOf(file, "", keys);
       names = keys.join();
@@ -179,6 +181,7 @@ function fromJson(file: FedFile, end: LineEnd): Take {
       const values = Object.values(row);
       found.push({ line, cells: layout.places.map((place) => values[place]) });
     }
+    if (rest.length > LONGEST_LINE) throw new ConfigError(`line ${line + 1} ${NO_OBJECT}`);
     return text.length - rest.length;
   };
 }
