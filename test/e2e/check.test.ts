@@ -117,8 +117,8 @@ describe("check", () => {
     expect(status).toBe("SUCCEEDED");
     expect(warnings).toEqual([
       'Unknown setting "max_workers". It has no effect',
-      `The suppress_file "${suppress_file}" has 64 hexadecimal digits alone in line 3: ` +
-        'they are read as an id and as a digest. Write "sha256:" before a digest',
+      `The suppress_file "${suppress_file}" has hexadecimal digits alone in line 3: they are read as an id, ` +
+        'and 64 as a digest too. Write "sha256:" before a digest. Digests of other kinds name no one',
     ]);
     const parts = [
       "people, companies, company_lookups",
