@@ -69,7 +69,11 @@ export function toDelivered(line: string): Delivered {
 function toIso(date: string | number | null): string | null {
   if (date === null || /^on /.test(String(date))) return null;
   if (typeof date === "number") return new Date(date < 1e11 ? date * 1000 : date).toISOString();
-  const text = date.toUpperCase().replace(" ", "T").replace(",", ".").replace(/\+00$/, "Z");
+  const text = date
+    .toUpperCase()
+    .replace(" ", "T")
+    .replace(",", ".")
+    .replace(/\+00$| UTC$|Z\[ETC\/UTC\]$/, "Z");
   return text.endsWith("Z") ? text : new Date(text).toISOString();
 }
 
