@@ -89,8 +89,12 @@ function takeOf(file: FedFile, head: string, Papa: typeof Parser): Take {
 }
 
 function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Parser): Take {
-  const parserOf = (separator: string, isPlain: boolean) =>
-    new Papa({ delimiter: separator, newline, ...(isPlain ? { fastMode: true } : {}) });
+  const [first = ""] = head.split(newline, 1);
+  const parserOf = (separator: string, isPlain: boolean) => {
+    // A space between separator and quote would make the quote a part of the cell.
+    const delimiter = first.includes(`${separator} "`) && !isPlain ? `${separator} ` : separator;
+    return new Papa({ delimiter, newline, ...(isPlain ? { fastMode: true } : {}) });
+  };
   const layout = layoutOf(file, (separator) => {
     const { data }: Parsed = parserOf(separator, WITHOUT_QUOTES.has(separator)).parse(head, 0, false);
     return data[0] ?? [];
@@ -99,7 +103,7 @@ function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Par
   const { separator, places, isHeader } = layout;
   const isPlain = WITHOUT_QUOTES.has(separator) && !(separator === NONE && isHeader);
   const parser = parserOf(separator, isPlain);
-  const cellOf = (cell = ""): string => (isPlain || cell.startsWith(" ") ? unquoted(cell) : cell);
+  const cellOf = isPlain ? unquoted : (cell?: string) => cell;
   const advice = `${isPlain ? "Write CSV with commas" : "Put a cell that holds a separator in quotes"}, and remove footers`;
   let [line, least, most] = [1, 0, 0];
   return (text, isLast, found) => {
@@ -151,8 +155,8 @@ function cutOf({ columns }: FedFile, separator: string, names: readonly string[]
   return { separator, names, places };
 }
 
-/** A cell whose quotes a format does not have, or that a space hides from the parser. */
-function unquoted(cell: string): string {
+/** A cell of a format without quotes, which some programs write nevertheless. */
+function unquoted(cell = ""): string {
   const [, inner] = /^\s*"(.*)"\s*$/s.exec(cell) ?? [];
   return inner === undefined ? cell : inner.replaceAll('""', '"');
 }

@@ -85,17 +85,18 @@ describe("a table's columns and lines", () => {
         fc.uniqueArray(cells, { minLength: 1, maxLength: 20, selector: ({ key }) => key }),
         fc.shuffledSubarray(["ID", "Discovered_At", "note"], { minLength: 3 }),
         fc.constantFrom("\n", "\r\n"),
+        fc.constantFrom(",", ";"),
         fc.boolean(),
-        async (rows, columns, end, isJson) => {
+        async (rows, columns, end, separator, isJson) => {
           const valuesOf = ({ key, note }: { key: string; note: string }): string[] =>
             columns.map((column) => (column === "ID" ? key : column === "note" ? note : DATE));
           const lines = rows.map((row) =>
             isJson
               ? JSON.stringify(Object.fromEntries(valuesOf(row).map((value, nth) => [columns[nth], value])))
-              : valuesOf(row).map(csvCell).join(","),
+              : valuesOf(row).map(csvCell).join(separator),
           );
           await expectRows(
-            (isJson ? lines : [columns.join(","), ...lines]).join(end),
+            (isJson ? lines : [columns.join(separator), ...lines]).join(end),
             rows.map(({ key }) => key),
           );
         },
