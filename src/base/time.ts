@@ -32,7 +32,7 @@ export const later = <One extends Day | "">(a: One, b: One): One => (a > b ? a :
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 /** Warehouses and Java add the name of UTC, after a space or in brackets. */
 const LOOSE =
-  /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:(?:Z|([+-]\d\d):?(\d\d)?)?(\s*(?:Etc\/)?(?:UTC|GMT)|\[(?:Etc\/)?(?:UTC|GMT)\])?)?)?$/i;
+  /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:(?:Z|([+-]\d\d):?(\d\d)?)?( ?(?:Etc\/)?(?:UTC|GMT)|\[(?:Etc\/)?(?:UTC|GMT)\])?)?)?$/i;
 /** Eight digits are left out: they are a date as often as a number. */
 const EPOCH = /^-?(?!\d{8}(?:\.|$))\d{1,19}(?:\.\d+)?$/;
 
@@ -58,8 +58,9 @@ export function isInstant(text: string): boolean {
 
 /**
  * Epoch ms of a cursor, fractions cut to ms; NaN for what no rule can read. Reads RFC 3339 with any offset (also `+00`), a
- * space for the T, a comma for the point, lower case, UTC by its name, a date alone, no zone (UTC), and epoch numbers in seconds, ms, µs or
- * ns. A leap second is the last ms of the day that it names, because filters find it there. Years are 1 to 9999.
+ * space for the T, a comma for the point, lower case, UTC by its name, a date alone, no zone (UTC), and epoch numbers in
+ * seconds, ms, µs or ns. A leap second is the last ms of the day that it names, because filters find it there. Years are 1 to
+ * 9999.
  */
 export function instant(text: string): number {
   const fast = parseUsual(text);

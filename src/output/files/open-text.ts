@@ -40,8 +40,7 @@ function failure(name: string, cause: unknown): ConfigError {
 }
 
 /**
- * The text of a file that a person names, piece by piece; the last piece is true. A compressed file (gzip) is read as well,
- * and `-` is stdin.
+ * The text of a file that a person names, piece by piece. gzip is unpacked, and `-` is stdin.
  * @param name the file in messages, such as `table "x"`
  * @throws ConfigError for a file that cannot be read, that is not UTF-8, or in another form than lines of text
  */
