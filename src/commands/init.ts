@@ -1,9 +1,8 @@
-import { chmod } from "node:fs/promises";
 import { ConfigError, ConnectorError } from "../base/errors.ts";
 import { toLatin1 } from "../base/text.ts";
 import { isLoopback } from "../config/address.ts";
 import { type Config, parseConfig } from "../config/config.ts";
-import { reasonOf } from "../output/files/reason.ts";
+import { makingReasonOf } from "../output/files/reason.ts";
 import { replaceFile, statReplaceable } from "../output/files/replace.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -86,10 +85,9 @@ function withScheme(address: string): string {
 
 async function save(path: string, settings: object): Promise<void> {
   try {
-    await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`);
-    await chmod(path, 0o600);
+    await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`, { isSecret: true });
   } catch (cause) {
-    throw new ConfigError(`Cannot write the config file "${path}": ${reasonOf(cause)}`, { cause });
+    throw new ConfigError(`Cannot write the config file "${path}": ${makingReasonOf(cause)}`, { cause });
   }
 }
 

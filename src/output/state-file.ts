@@ -1,11 +1,12 @@
+import { existsSync } from "node:fs";
 import { ConfigError, OutputError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { parseStateText, type SavedState } from "../state/envelopes.ts";
 import type { StreamState } from "../sync/event.ts";
 import { Lock, type LockRuntime } from "./files/lock.ts";
 import { readText } from "./files/read-file.ts";
-import { codeOf, reasonOf } from "./files/reason.ts";
-import { removeLeftovers, replaceFile, statReplaceable } from "./files/replace.ts";
+import { cannotMake, codeOf, makingReasonOf } from "./files/reason.ts";
+import { removeLeftovers, replaceFile, statReplaceable, tryReplacing } from "./files/replace.ts";
 
 /**
  * A file with the state of the last checkpoint whose records have left. The state before it stays in `.previous`. A crash
@@ -36,6 +37,9 @@ export class StateFile {
       // A run that lost the lock while it slept can replace nothing once its unfinished try is gone: only then is the
       // state that is read here the last one.
       await removeLeftovers(path);
+      await tryReplacing(path, () => lock.check()).catch((cause: unknown) => {
+        throw cannotMake(`replace the state file "${path}"`, cause);
+      });
       const isThere = (await statReplaceable(path)) !== undefined;
       return new StateFile(path, lock, isThere ? parseSaved(path, await readText("state", path)) : seed);
     } catch (error) {
@@ -71,7 +75,7 @@ export class StateFile {
     try {
       await replaceFile(this.path, text, { keepPrevious: true, beforeRename });
     } catch (cause) {
-      const why = `Cannot replace the state file "${this.path}": ${reasonOf(cause)}`;
+      const why = `Cannot replace the state file "${this.path}": ${makingReasonOf(cause)}`;
       const isOurs = codeOf(cause) === undefined && cause instanceof Error;
       throw new OutputError(isOurs ? cause.message : why, { cause });
     }
@@ -80,13 +84,13 @@ export class StateFile {
 
 function parseSaved(path: string, text: string): SavedState {
   try {
-    if (text.trim() === "") throw new ConfigError("It is empty, which no run leaves behind");
+    if (text.trim() === "")
+      throw new ConfigError("It is empty, which no run leaves behind. To read everything, write {} into it");
     return parseStateText(text);
   } catch (cause) {
     const why = cause instanceof ConfigError ? cause.message : String(cause);
-    throw new ConfigError(
-      `Cannot use the state file "${path}": it is damaged. ${why}. The state before it is in "${path}.previous"`,
-      { cause },
-    );
+    const previous = `${path}.previous`;
+    const before = existsSync(previous) ? `. The state before it is in "${previous}"` : "";
+    throw new ConfigError(`Cannot use the state file "${path}": it is damaged. ${why}${before}`, { cause });
   }
 }

@@ -3,7 +3,7 @@ import { ConfigError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { filterText } from "../sync/state.ts";
-import { reasonOf } from "./files/reason.ts";
+import { makingReasonOf } from "./files/reason.ts";
 import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
@@ -111,7 +111,7 @@ export async function writeSummary(
   try {
     await replaceFile(path, mask(`${JSON.stringify(summary, null, 2)}\n`));
   } catch (cause) {
-    throw new ConfigError(`Cannot write the summary "${path}": ${reasonOf(cause)}`, { cause });
+    throw new ConfigError(`Cannot write the summary "${path}": ${makingReasonOf(cause)}`, { cause });
   }
 }
 

@@ -200,7 +200,7 @@ const unknownShape = (value: unknown): ConfigError => unreadableState(`it is ${s
 const unreadableState = (why: string): ConfigError =>
   new ConfigError(
     `Cannot use the state: ${why}. Accepted are Airbyte's list of STREAM states, Singer's {"bookmarks": …}, ` +
-      "what Meltano prints or stores, and STATE lines of an earlier run; an empty file starts from the beginning",
+      "what Meltano prints or stores, and STATE lines of an earlier run; {} starts from the beginning",
   );
 
 /** Kinds and names only, never values. */

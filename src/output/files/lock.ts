@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import { ConfigError, TransientError } from "../../base/errors.ts";
 import { type JsonObject, objectOf, tryParseJson } from "../../base/json.ts";
 import type { Processes } from "./processes.ts";
-import { codeOf, reasonOf } from "./reason.ts";
+import { cannotMake, codeOf, reasonOf } from "./reason.ts";
 
 /** How often (ms) the holder of a lock renews it. */
 export const RENEW_MS = 10_000;
@@ -150,8 +150,8 @@ async function create(file: string, text: string): Promise<FileHandle | undefine
     await handle?.close();
     if (handle !== undefined) await rm(path, { force: true });
     if (codeOf(cause) === "EEXIST") return undefined;
-    const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
-    throw new ConfigError(`Cannot lock "${file}": ${why}`, { cause });
+    const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : undefined;
+    throw cannotMake(`lock "${file}"`, cause, why);
   }
 }
 

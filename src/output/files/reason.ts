@@ -1,5 +1,5 @@
 import { getSystemErrorMap } from "node:util";
-import { ConnectorError, OutputError } from "../../base/errors.ts";
+import { ConfigError, ConnectorError, OutputError } from "../../base/errors.ts";
 
 /** The code of a system error, such as `ENOSPC`; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
@@ -12,8 +12,32 @@ export function reasonOf(error: unknown): string {
   const code = codeOf(error);
   if (code === undefined)
     return error instanceof Error && !(error instanceof SyntaxError) ? error.message : "unknown error";
+  if (MOUNTED.has(code)) return "it is mounted alone";
   const [, words = code] = [...getSystemErrorMap().values()].find(([name]) => name === code) ?? [];
   return words;
+}
+
+/** A file that is a mount of its own is never replaced by a rename. */
+const MOUNTED: ReadonlySet<string> = new Set(["EBUSY", "EXDEV"]);
+const FORBIDDEN: ReadonlySet<string> = new Set([...MOUNTED, "EACCES", "EPERM", "EROFS"]);
+
+const WAY_OUT =
+  ". A run makes other files in the same folder, so it must be writable. In a container, mount the folder, not the file alone";
+
+/** As `reasonOf`, for a file that is made or replaced, with the way out where its folder does not allow that. */
+export const makingReasonOf = (error: unknown): string =>
+  `${reasonOf(error)}${FORBIDDEN.has(codeOf(error) ?? "") ? WAY_OUT : ""}`;
+
+/** A failure after which the disk may not hold what was written. */
+const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
+
+export const isLost = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
+
+/** Why a run cannot begin to write: a full disk may have room later, and only a person can correct anything else. */
+export function cannotMake(what: string, cause: unknown, why = makingReasonOf(cause)): ConnectorError {
+  if (cause instanceof ConnectorError) return cause;
+  const Failure = isLost(cause) ? OutputError : ConfigError;
+  return new Failure(`Cannot ${what}: ${why}`, { cause });
 }
 
 /** An error of writing into a folder, with the file and the system's reason. Returns other errors as they are. */

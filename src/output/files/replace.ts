@@ -1,45 +1,48 @@
 import { randomBytes } from "node:crypto";
 import type { Stats } from "node:fs";
 import {
-  copyFile,
   type FileHandle,
   link,
   lstat,
   mkdir,
   open,
   readdir,
+  readFile,
   rename,
   rm,
   writeFile,
 } from "node:fs/promises";
+import { platform } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../../base/errors.ts";
-import { codeOf, reasonOf } from "./reason.ts";
+import { cannotMake, codeOf, isLost, reasonOf } from "./reason.ts";
 
 /** All at once, or in pieces. */
-type FileContent = string | AsyncIterable<string | Buffer>;
+type FileContent = string | Buffer | AsyncIterable<string | Buffer>;
 
 type ReplaceOptions = {
   /** Keeps the file that is replaced as `<path>.previous`. */
   readonly keepPrevious?: boolean;
+  /** Gives the file the mode 0600. A volume on which others could read it is refused. */
+  readonly isSecret?: boolean;
   /** Called when all is written and before it takes effect; what it throws leaves the old file in place. */
-  readonly beforeRename?: () => Promise<void>;
+  readonly beforeRename?: (() => Promise<void>) | undefined;
 };
 
 /**
  * Replaces a file: a crash at any moment leaves the old content or the new. Returns when the new file is on the disk.
- * A new file has mode 0600; one that is replaced keeps mode and owner. Links are not followed.
+ * A new file has mode 0600; one that is replaced keeps mode and owner, where its volume lets it. Links are not followed.
  * Throws ConfigError for anything but a regular file, and the system's errors as they are.
  */
 export async function replaceFile(
   path: string,
   content: FileContent,
-  { keepPrevious = false, beforeRename }: ReplaceOptions = {},
+  { keepPrevious = false, isSecret = false, beforeRename }: ReplaceOptions = {},
 ): Promise<void> {
   const old = await statReplaceable(path);
   const next = temporaryName(path);
   try {
-    await writeDurably(next, content, old);
+    await writeDurably(next, content, old, isSecret);
     if (keepPrevious && old !== undefined) await keep(path);
     await beforeRename?.();
     await rename(next, path);
@@ -48,6 +51,25 @@ export async function replaceFile(
     throw error;
   }
   await syncFolder(dirname(path));
+}
+
+/**
+ * Replaces a file with its own bytes, or one that is made for this alone, so that what a volume refuses is known before hours
+ * of work. Throws as `replaceFile` does.
+ */
+export async function tryReplacing(
+  path: string,
+  beforeRename?: ReplaceOptions["beforeRename"],
+): Promise<void> {
+  if ((await statReplaceable(path)) !== undefined)
+    return await replaceFile(path, await readFile(path), { beforeRename });
+  const trial = temporaryName(path);
+  try {
+    await writeDurably(trial, "");
+    await replaceFile(trial, "");
+  } finally {
+    await rm(trial, { force: true });
+  }
 }
 
 /** The file at a path that may be replaced; undefined: there is none. Throws ConfigError for anything but a regular file. */
@@ -86,7 +108,7 @@ export async function makeFolder(path: string, withParents = false): Promise<voi
   await mkdir(path, { mode: 0o700, recursive: withParents }).catch((cause: unknown) => {
     if (codeOf(cause) === "EEXIST") return;
     const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
-    throw new ConfigError(`Cannot make the folder "${path}": ${why}`, { cause });
+    throw cannotMake(`make the folder "${path}"`, cause, why);
   });
   // A run that was killed may have made it without this.
   await syncFolder(dirname(path));
@@ -115,24 +137,28 @@ export async function syncFolder(path: string): Promise<void> {
     folder = await open(path, "r");
     await folder.sync();
   } catch (error) {
-    if (LOST.has(codeOf(error) ?? "")) throw error;
+    if (isLost(error)) throw error;
   } finally {
     await folder?.close();
   }
 }
 
-/** A failure to sync after which the disk may not hold what was written. */
-const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
-
 /** The ends of names of unfinished tries, and of locks that were taken over. */
-const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp$/;
+const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp(?:\.[0-9a-f]{16}\.tmp)?$/;
 
 const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
 
-async function writeDurably(path: string, content: FileContent, like?: Stats): Promise<void> {
+async function writeDurably(
+  path: string,
+  content: FileContent,
+  like?: Stats,
+  isSecret = false,
+): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
-    if (like !== undefined) await copyRights(file, like);
+    if (like !== undefined) await copyRights(file, isSecret ? { ...like, mode: 0o600 } : like);
+    if (isSecret && platform() !== "win32" && ((await file.stat()).mode & 0o077) !== 0)
+      throw new ConfigError("others could read it on this volume. Name a file on another one");
     await writeFile(file, content);
     await file.sync();
   } finally {
@@ -140,19 +166,25 @@ async function writeDurably(path: string, content: FileContent, like?: Stats): P
   }
 }
 
-/** A process that cannot give the owner also gives no rights to a group that may be another. */
-async function copyRights(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+/**
+ * A process that cannot give the owner also gives no rights to a group that may be another. Volumes of other systems and of
+ * buckets have neither owners nor modes.
+ */
+async function copyRights(
+  file: FileHandle,
+  { mode, uid, gid }: Pick<Stats, "mode" | "uid" | "gid">,
+): Promise<void> {
   const owned = await file.chown(uid, gid).then(
     () => true,
     () => false,
   );
-  await file.chmod(owned ? mode & 0o777 : mode & 0o700);
+  await file.chmod(owned ? mode & 0o777 : mode & 0o700).catch(() => undefined);
 }
 
 async function keep(path: string): Promise<void> {
   const next = temporaryName(path);
   try {
-    await link(path, next).catch(() => copyFile(path, next));
+    await link(path, next).catch(async () => writeDurably(next, await readFile(path)));
     await rename(next, `${path}.previous`);
   } finally {
     // A rename onto another link to the same file does nothing, and a killed run may have left that link.

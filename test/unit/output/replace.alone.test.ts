@@ -162,7 +162,7 @@ describe("statReplaceable()", () => {
 describe("removeLeftovers()", () => {
   it("removes what killed runs left of this file, and nothing else", async () => {
     const random = "0123456789abcdef";
-    const left = [`${path}.${random}.tmp`, `${path}.lock.${random}.tmp`];
+    const left = ["", ".lock", `.${random}.tmp`].map((middle) => `${path}${middle}.${random}.tmp`);
     const others = [
       ...["state.json", "state.json.previous", "state.json.tmp", `other.${random}.tmp`, "state.json.lock"],
       ...[`state.json.${random}`, `state.json.${random}0.tmp`, `state.json.${random.slice(1)}.tmp`],

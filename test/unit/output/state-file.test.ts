@@ -78,18 +78,20 @@ describe("StateFile", () => {
   });
 
   it.each([
-    [" \n", "it is damaged. It is empty, which no run leaves behind. The state before it"],
+    [" \n", "it is damaged. It is empty, which no run leaves behind. To read everything, write {} into it"],
     ['{"bookmarks": {', "it is damaged. "],
   ])(
-    "takes a file that holds %j for damage, names the one before it, and leaves no lock",
+    "takes a file that holds %j for damage, names the one before it if there is one, and leaves no lock",
     async (text, why) => {
       await writeFile(path, text);
+      expect((await errorOf(openFile())).message).not.toContain(".previous");
+      await writeFile(`${path}.previous`, textAt("1"));
       const { message } = await errorOf(openFile());
       expect(message).toContain(`Cannot use the state file "${path}": ${why}`);
       expect(message).toContain(`"${path}.previous"`);
       expect(message).not.toContain("Error");
       await expect(openFile(join(path, "below"))).rejects.toThrow("not a directory");
-      expect(await textsIn(folder)).toEqual({ "state.json": text });
+      expect(await textsIn(folder)).toEqual({ "state.json": text, "state.json.previous": textAt("1") });
     },
   );
 
