@@ -228,7 +228,9 @@ async function isThere(path: string): Promise<boolean> {
   });
   if (stats === undefined) return false;
   const { mode, nlink } = stats;
-  const isOpen = platform() !== "win32" && (mode & 0o002) !== 0;
+  // Where all may write to the folder, all can put a file in its place. Volumes that keep no modes look like this.
+  const isShared = ((await stat(dirname(path))).mode & 0o1002) === 0o002;
+  const isOpen = platform() !== "win32" && (mode & 0o002) !== 0 && !isShared;
   const why =
     (!stats.isFile() && "it is no regular file. Name one in receipts_file") ||
     (nlink > 1 &&

@@ -56,6 +56,12 @@ describe("what was bought is known", () => {
     expect(await next(await bought(""), { streams })).toMatchObject({ bought: 0 });
   });
 
+  it("by receipts on a volume that keeps no rights, where all may write to everything", async () => {
+    const service = await bought();
+    for (const path of [receipts, dirname(receipts)]) await chmod(path, 0o777);
+    expect(await next(service, { states: {}, items: [...ITEMS, "c.example"] })).toMatchObject({ bought: 1 });
+  });
+
   it("by receipts that are longer than memory should hold, and by a line of any length", async () => {
     const service = await bought();
     const line = (length: number): string => `{"for":"companyLookup","code":"${"b".repeat(length)}"}\n`;
@@ -113,6 +119,14 @@ describe("nothing is bought", () => {
       /another hash_salt .* move ".*receipts\.jsonl" away/,
     ],
     ["rights for all to write", () => chmod(receipts, 0o666), /anyone may write/],
+    [
+      "such rights in a folder where only owners replace files",
+      async () => {
+        await chmod(receipts, 0o666);
+        await chmod(dirname(receipts), 0o1777);
+      },
+      /anyone may write/,
+    ],
     ["another name", () => link(receipts, `${receipts}2`), /another name/],
   ])("where the receipts have %s", async (_what, damage, why) => {
     const service = await bought();
