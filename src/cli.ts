@@ -313,6 +313,9 @@ export async function parseWords(
   // The second file would be empty, and an empty state reads everything again.
   if (words.filter((word) => /^(?:-[\w-]+=|-\w)?-$/.test(word)).length > 1)
     throw new UsageError("Only one file can be - (stdin): give the others by their paths");
+  const home = words.find((word) => /^(?:-[\w-]+=|-\w)?~(?:\/|$)/.test(word));
+  if (home !== undefined)
+    throw new UsageError(`The shell did not replace "~" in ${home}. Write the whole path`);
   const { default: yargs } = await import("yargs");
   const base = yargs().scriptName(name).version(version).alias("version", "v").help().alias("help", "h");
   let command: Command | undefined;

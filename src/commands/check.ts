@@ -27,7 +27,8 @@ export type CheckOptions = {
 export async function check({ config: file, exitCode }: CheckOptions, runtime: Runtime): Promise<number> {
   const { stdout, environment } = runtime;
   const format = stdout.isTTY === true ? SENTENCES : MESSAGES;
-  const config = openConfig(file, environment);
+  // A platform that checks a config may throw its folder away, as it does for a read.
+  const config = openConfig(file, environment, stdout.isTTY !== true && exitCode !== true);
   const { error: _, ...status } = await testConfig(config, runtime, (text) =>
     write(stdout, format.warning(text)),
   );

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isObject, type JsonObject, tryParseJson, valueAt } from "../base/json.ts";
-import { type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
+import { fileSettings, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -43,8 +43,7 @@ export function withPaths(
   variables: ReadonlyMap<string, string>,
   folder: string,
 ): JsonObject {
-  const paths = [...settingsIn()].map(({ path }) => path).filter((path) => path.at(-1)?.endsWith("_file"));
-  return paths.reduce((all, path) => {
+  return fileSettings().reduce((all, path) => {
     const file = valueAt(all, path);
     if (typeof file !== "string" || file === "") return all;
     return placed(all, path, resolve(variables.has(path.join(".")) ? "" : folder, file));

@@ -3,7 +3,15 @@ import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
-import { configSpec, isDayProperty, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
+import {
+  configSpec,
+  fileSettings,
+  isDayProperty,
+  type SpecProperty,
+  settingsIn,
+  typeOf,
+  variableOf,
+} from "./spec.ts";
 
 /** A problem of one property, by its dotted name. `text` continues the name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
@@ -36,6 +44,7 @@ export const ruleProblems = (draft: JsonObject): Problem[] => [
   ...textProblems(draft),
   ...dateProblems(draft),
   ...addressProblems(draft),
+  ...homeProblems(draft),
   ...externalProblems(draft),
   ...jobProblems(draft),
   ...privacyProblems(draft),
@@ -75,6 +84,12 @@ function addressProblems(draft: JsonObject): Problem[] {
     const text = typeof value === "string" ? addressProblem(value, insecure === true) : undefined;
     return text === undefined ? [] : [{ path: path.join("."), text }];
   });
+}
+
+function homeProblems(draft: JsonObject): Problem[] {
+  const paths = fileSettings().filter((path) => /^~(?:\/|$)/.test(String(valueAt(draft, path))));
+  const text = 'begins with "~", which only shells replace. Write the whole path';
+  return paths.map((path) => ({ path: path.join("."), text }));
 }
 
 /** Whether a job needs the External API. */

@@ -62,6 +62,10 @@ export function* settingsIn(
   }
 }
 
+/** The paths of the settings that name files. */
+export const fileSettings = (): readonly (readonly string[])[] =>
+  [...settingsIn()].map(({ path }) => path).filter((path) => path.at(-1)?.endsWith("_file"));
+
 /** The beginning of the names of all our environment variables. */
 export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
 

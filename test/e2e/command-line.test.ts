@@ -49,6 +49,10 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["reconcile --stream company_lookups --table t", "--stream must be one of people, companies, sources, not"],
   ["reconcile", "Missing required argument: table"],
   ["reconcile --config - --table -", "Only one file"],
+  ["read --output=~/rows", 'The shell did not replace "~" in --output=~/rows'],
+  ["check -c~/config.json", "Write the whole path"],
+  ["state show ~/state.json", "Write the whole path"],
+  ["tap --config=~/config.json", "Write the whole path"],
   ["tap --catlog x", "Unknown argument: catlog"],
   ["tap -c- --state -", "Only one file"],
   ["tap --log-level loud", '"critical"'],
@@ -159,15 +163,18 @@ describe("read", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it("as a platform runs it refuses relative receipts, which would be lost, and takes them for files", async () => {
+  it("as a platform runs it refuses relative receipts, as check does, and takes them for files", async () => {
     const settings = { email_check: { emails: ["a@x.example"] }, receipts_file: "receipts.jsonl" };
     const { sandbox, config } = await sandboxWith(QUICK, settings);
     const plain = await run(CONNECTOR, ["read", "--config", config]);
     expect([plain.code, sandbox.requests.length]).toEqual([1, 0]);
     const place = JSON.stringify(JSON.stringify(join(dirname(config), "receipts.jsonl"))).slice(1, -1);
     expect(plain.stdout).toContain(`must be an absolute path here, such as ${place}`);
+    const checked = await run(CONNECTOR, ["check", "--config", config]);
+    expect(checked.stdout).toMatch(/"FAILED".*must be an absolute path here/);
     const words = ["--stream", "people", "--output", join(await tempDir(), "out")];
     expect((await run(CONNECTOR, ["read", "--config", config, ...words])).code).toBe(0);
+    expect((await run(CONNECTOR, ["check", "--config", config, "--exit-code"])).code).toBe(0);
   });
 
   it("--limit is a sample, which saves no state", async () => {

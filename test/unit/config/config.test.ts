@@ -135,6 +135,8 @@ describe("a config", () => {
     [{ external_api: { api_key: "k" } }, "external_api.api_url is missing"],
     [{ email_check: { from_companies: true } }, "nothing to work on: set one of emails, emails_file, from"],
     [{ hash_fields: ["email"] }, "hash_salt is missing (hash_fields needs it)"],
+    [{ receipts_file: "~/r.jsonl" }, 'receipts_file begins with "~", which only shells replace'],
+    [{ email_check: { emails_file: "~" } }, 'email_check.emails_file begins with "~"'],
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
     [{ startDate: "2026-01-01" }, 'Did you mean "start_date"?'],
     [{ email_check: { emails: "a@b.cd", max_per_dai: 5 } }, 'Did you mean "email_check.max_per_day"?'],
