@@ -31,7 +31,9 @@ type Message = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** Shows a person two syncs, step by step, against a sandbox of its own: the commands, and what they say, abridged. */
 export async function demo(surroundings: Surroundings): Promise<number> {
-  const folder = await mkdtemp(join(tmpdir(), "contact-intelligence-"));
+  const folder = await mkdtemp(join(tmpdir(), "contact-intelligence-")).catch(() => {
+    throw new Error(`Cannot make a folder in "${tmpdir()}". Set TMPDIR to a folder that you may write to`);
+  });
   const sandbox = await openSandbox();
   try {
     return await new Demo(sandbox, surroundings, folder).run();

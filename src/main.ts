@@ -29,6 +29,7 @@ type Parse = (args: readonly string[], version: string) => Promise<Command>;
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
   setFlagsFromString(BASELINE_WASM);
   setFlagsFromString(SHORT_FUNCTIONS);
+  const isAdrift = lacksFolder();
   const abort = new AbortController();
   const lastActs: (() => void)[] = [];
   let interruptedBy: NodeJS.Signals | undefined;
@@ -58,10 +59,25 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
   };
   try {
     process.exitCode = await runProgram(openParse, process.argv.slice(2), runtime);
+    if (isAdrift && process.exitCode !== 0) runtime.stderr.write(ADRIFT);
   } catch (error) {
     if (interruptedBy === undefined) throw error;
     await written(runtime.stdout);
     endBy(interruptedBy);
+  }
+}
+
+const ADRIFT =
+  "The folder in which this program was started is gone, so that only absolute paths lead anywhere\n";
+
+/** Libraries ask for the working folder although every path is absolute. In one that was removed, relative ones lead nowhere. */
+function lacksFolder(): boolean {
+  try {
+    process.cwd();
+    return false;
+  } catch {
+    process.cwd = () => ".";
+    return true;
   }
 }
 

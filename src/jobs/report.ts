@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { printable } from "../base/json.ts";
 import { plural, shown } from "../base/text.ts";
@@ -174,7 +173,7 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
     ...{ today: account.day, this_month: account.month },
     spent: book.spentByDay(),
     /** The file that knows purchases, and how many of this setting it and the state know; null: no receipts are kept. */
-    receipts: place === null ? null : resolve(place),
+    receipts: place,
     purchases: book.purchases,
     items: [...items.values()],
   };
@@ -238,7 +237,7 @@ export async function describeJobs(config: Config, environment: Environment): Pr
   if (place === null) return [caps, "There are no receipts: only the state knows what was bought"];
   const { purchases } = await look(config, environment, new Map());
   const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
-  return [caps, `The receipts "${printable(resolve(place))}" ${known}`];
+  return [caps, `The receipts "${printable(place)}" ${known}`];
 }
 
 function capsOf({ caps: { submissions, credits }, noun }: JobType): string {

@@ -8,6 +8,7 @@ import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { run as runAny } from "../support/run.ts";
 import { deadPort } from "../support/serve.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { atTerminal, Terminal, testProcess } from "../support/terminal.ts";
@@ -182,6 +183,45 @@ describe("read", () => {
     const { code, stdout } = await run(CONNECTOR, ["read", "--config", config, "--limit", "5"]);
     const of = (type: string) => stdout.split(`{"type":"${type}"`).length - 1;
     expect([code, of("RECORD"), of("STATE")]).toEqual([0, 5 + 3 + 2, 0]);
+  });
+});
+
+describe("where the working folder, the home and the temporary folder are gone", () => {
+  const inNoFolder = async (line: string, config: string, folder: string) => {
+    const [program, ...words] = line.replaceAll("CONFIG", config).replaceAll("DIR", folder).split(" ");
+    const script = 'cd "$(mktemp -d)" && rmdir "$PWD" && exec env -u HOME TMPDIR=/nowhere "$@"';
+    const args = ["-c", script, "sh", process.execPath, program === "tap" ? TAP : CONNECTOR, ...words];
+    return await runAny("sh", args);
+  };
+
+  it("every command works by absolute paths", async () => {
+    const { config } = await sandboxWith(QUICK, {
+      ...{ email_check: { emails: ["a@x.example"] }, receipts_file: join(await tempDir(), "receipts.jsonl") },
+    });
+    const folder = await tempDir();
+    const lines = [
+      ...["source --help", "source spec", "source check -c CONFIG --exit-code", "source discover -c CONFIG"],
+      ...["source read -c CONFIG --stream people --state-file DIR/s.json --summary DIR/summary.json"],
+      ...["source read -c CONFIG --stream sources --output DIR/rows", "source jobs -c CONFIG"],
+      ...["source plan -c CONFIG", "source state show DIR/s.json", "tap -c CONFIG --discover"],
+    ];
+    for (const line of lines) {
+      const { code, stderr } = await inNoFolder(line, config, folder);
+      expect([line, code], stderr).toEqual([line, 0]);
+    }
+  });
+
+  it.each([
+    "check -c config.json --exit-code",
+    "read -c CONFIG --output rows",
+    "read -c CONFIG --state-file s.json",
+  ])("%s says that the folder is gone", async (line) => {
+    const { config } = await sandboxWith(QUICK);
+    const { code, stderr } = await inNoFolder(`source ${line}`, config, "");
+    expect([code === 0, stderr]).toEqual([
+      false,
+      expect.stringContaining("only absolute paths lead anywhere"),
+    ]);
   });
 });
 
