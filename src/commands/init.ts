@@ -2,7 +2,7 @@ import { ConfigError, ConnectorError } from "../base/errors.ts";
 import { toLatin1 } from "../base/text.ts";
 import { isLoopback } from "../config/address.ts";
 import { type Config, parseConfig } from "../config/config.ts";
-import { makingReasonOf } from "../output/files/reason.ts";
+import { cannotMake } from "../output/files/reason.ts";
 import { replaceFile, statReplaceable } from "../output/files/replace.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -87,7 +87,7 @@ async function save(path: string, settings: object): Promise<void> {
   try {
     await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`, { isSecret: true });
   } catch (cause) {
-    throw new ConfigError(`Cannot write the config file "${path}": ${makingReasonOf(cause)}`, { cause });
+    throw cannotMake(`write the config file "${path}"`, cause);
   }
 }
 

@@ -5,7 +5,7 @@ import { parseStateText, type SavedState } from "../state/envelopes.ts";
 import type { StreamState } from "../sync/event.ts";
 import { Lock, type LockRuntime } from "./files/lock.ts";
 import { readText } from "./files/read-file.ts";
-import { cannotMake, codeOf, makingReasonOf } from "./files/reason.ts";
+import { cannotMake } from "./files/reason.ts";
 import { removeLeftovers, replaceFile, statReplaceable, tryReplacing } from "./files/replace.ts";
 
 /**
@@ -75,9 +75,7 @@ export class StateFile {
     try {
       await replaceFile(this.path, text, { keepPrevious: true, beforeRename });
     } catch (cause) {
-      const why = `Cannot replace the state file "${this.path}": ${makingReasonOf(cause)}`;
-      const isOurs = codeOf(cause) === undefined && cause instanceof Error;
-      throw new OutputError(isOurs ? cause.message : why, { cause });
+      throw new OutputError(cannotMake(`replace the state file "${this.path}"`, cause).message, { cause });
     }
   }
 }

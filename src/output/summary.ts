@@ -1,9 +1,8 @@
 import { dirname } from "node:path";
-import { ConfigError } from "../base/errors.ts";
 import { plural, shown } from "../base/text.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { filterText } from "../sync/state.ts";
-import { makingReasonOf } from "./files/reason.ts";
+import { cannotMake } from "./files/reason.ts";
 import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
@@ -111,7 +110,7 @@ export async function writeSummary(
   try {
     await replaceFile(path, mask(`${JSON.stringify(summary, null, 2)}\n`));
   } catch (cause) {
-    throw new ConfigError(`Cannot write the summary "${path}": ${makingReasonOf(cause)}`, { cause });
+    throw cannotMake(`write the summary "${path}"`, cause);
   }
 }
 

@@ -21,23 +21,23 @@ export function reasonOf(error: unknown): string {
 const MOUNTED: ReadonlySet<string> = new Set(["EBUSY", "EXDEV"]);
 const FORBIDDEN: ReadonlySet<string> = new Set([...MOUNTED, "EACCES", "EPERM", "EROFS"]);
 
-const WAY_OUT =
-  ". A run makes other files in the same folder, so it must be writable. In a container, mount the folder, not the file alone";
-
-/** As `reasonOf`, for a file that is made or replaced, with the way out where its folder does not allow that. */
-export const makingReasonOf = (error: unknown): string =>
-  `${reasonOf(error)}${FORBIDDEN.has(codeOf(error) ?? "") ? WAY_OUT : ""}`;
-
 /** A failure after which the disk may not hold what was written. */
 const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 
 export const isLost = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
 
-/** Why a run cannot begin to write: a full disk may have room later, and only a person can correct anything else. */
-export function cannotMake(what: string, cause: unknown, why = makingReasonOf(cause)): ConnectorError {
+const WAY_OUT =
+  ". Its folder must let this run make files. In a container, mount the folder, not the file alone";
+
+/**
+ * The error of a file or folder that cannot be made or replaced, with the way out where that is forbidden. A full disk may
+ * have room later, and only a person can correct anything else. Returns our own errors as they are.
+ */
+export function cannotMake(what: string, cause: unknown, why = reasonOf(cause)): ConnectorError {
   if (cause instanceof ConnectorError) return cause;
   const Failure = isLost(cause) ? OutputError : ConfigError;
-  return new Failure(`Cannot ${what}: ${why}`, { cause });
+  const way = FORBIDDEN.has(codeOf(cause) ?? "") ? WAY_OUT : "";
+  return new Failure(`Cannot ${what}: ${why}${way}`, { cause });
 }
 
 /** An error of writing into a folder, with the file and the system's reason. Returns other errors as they are. */

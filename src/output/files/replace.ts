@@ -158,7 +158,9 @@ async function writeDurably(
   try {
     if (like !== undefined) await copyRights(file, isSecret ? { ...like, mode: 0o600 } : like);
     if (isSecret && platform() !== "win32" && ((await file.stat()).mode & 0o077) !== 0)
-      throw new ConfigError("others could read it on this volume. Name a file on another one");
+      throw new ConfigError(
+        "Cannot write a key to this volume: others could read it. Name a file on another one",
+      );
     await writeFile(file, content);
     await file.sync();
   } finally {
