@@ -12,14 +12,16 @@ export function reasonOf(error: unknown): string {
   const code = codeOf(error);
   if (code === undefined)
     return error instanceof Error && !(error instanceof SyntaxError) ? error.message : "unknown error";
-  if (MOUNTED.has(code)) return "it is mounted alone";
   const [, words = code] = [...getSystemErrorMap().values()].find(([name]) => name === code) ?? [];
-  return words;
+  return WORDS[code] ?? words;
 }
 
-/** A file that is a mount of its own is never replaced by a rename. */
-const MOUNTED: ReadonlySet<string> = new Set(["EBUSY", "EXDEV"]);
-const FORBIDDEN: ReadonlySet<string> = new Set([...MOUNTED, "EACCES", "EPERM", "EROFS"]);
+/** Plainer words than the system's. A rename replaces no file that is a mount of its own. */
+const WORDS: Readonly<Record<string, string>> = {
+  ...{ EBUSY: "it is mounted alone", EXDEV: "it is mounted alone", EISDIR: "it is a folder" },
+  ...{ ENOSYS: "its volume cannot do that", ENOTSUP: "its volume cannot do that" },
+};
+const FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EBUSY", "EPERM", "EROFS", "EXDEV"]);
 
 /** A failure after which the disk may not hold what was written. */
 const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
@@ -27,7 +29,7 @@ const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 export const isLost = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
 
 const WAY_OUT =
-  ". Its folder must let this run make files. In a container, mount the folder, not the file alone";
+  ". Its folder must let this run make and replace files. In a container, mount the folder, not the file alone";
 
 /**
  * The error of a file or folder that cannot be made or replaced, with the way out where that is forbidden. A full disk may
