@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -10,10 +10,14 @@ import { canMount, mountAlone } from "../support/mounts.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { testProcess } from "../support/terminal.ts";
 
-/** What the volume refuses: the code of the error of each operation. `mode`: of every file, whatever was asked for. */
+/**
+ * What the volume refuses: the code of the error of each operation. `mode`: of every file, whatever was asked for. `onRead`: is
+ * called when a state was read.
+ */
 const volume = vi.hoisted(() => ({
   refuses: {} as Record<string, string>,
   mode: undefined as number | undefined,
+  onRead: undefined as (() => Promise<void>) | undefined,
 }));
 vi.mock("node:fs/promises", async (original) => {
   const real = await original<typeof import("node:fs/promises")>();
@@ -36,9 +40,14 @@ vi.mock("node:fs/promises", async (original) => {
     if (mode !== undefined) Object.assign(file, { stat: async () => Object.assign(await stat(), { mode }) });
     return file;
   };
+  const readFile = async (...args: Parameters<typeof real.readFile>) => {
+    const content = await real.readFile(...args);
+    if (String(args[0]).endsWith("s.json")) await volume.onRead?.();
+    return content;
+  };
   const { chmod, copyFile, link, rename, utimes } = real;
   return {
-    ...{ ...real, open },
+    ...{ ...real, open, readFile },
     ...{ chmod: refusing("chmod", chmod), copyFile: refusing("chmod", copyFile) },
     ...{
       link: refusing("link", link),
@@ -49,8 +58,7 @@ vi.mock("node:fs/promises", async (original) => {
 });
 
 beforeEach(() => {
-  volume.refuses = {};
-  volume.mode = undefined;
+  Object.assign(volume, { refuses: {}, mode: undefined, onRead: undefined });
 });
 
 const SMALL = { people: 20, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
@@ -139,4 +147,20 @@ describe("a place that takes no new file is refused before the first request, wi
     expect(stdout + stderr).toContain("it is mounted alone");
     expect(readdirSync(other)).toEqual(["alone.json"]);
   });
+});
+
+it("a run whose lock another takes at its very start leaves the state that the other saves", async () => {
+  const { sandbox, config } = await sandboxWith(SMALL);
+  const folder = await tempDir();
+  const state = join(folder, "s.json");
+  await writeFile(state, "{}");
+  volume.onRead = async () => {
+    volume.onRead = undefined;
+    await rm(`${state}.lock`);
+    await writeFile(state, '{"bookmarks": {}}');
+  };
+  const { code, stdout } = await run(CONNECTOR, ["read", "-c", config, "--state-file", state]);
+  expect([code, sandbox.requests.length]).toEqual([1, 0]);
+  expect(stdout).toContain("another run took it over");
+  expect(readFileSync(state, "utf8")).toBe('{"bookmarks": {}}');
 });
