@@ -79,7 +79,11 @@ export class Receipts {
         throw error instanceof NotOurs ? damaged(path, nth + 1, error.message) : error;
       }
     }
-    if (header === undefined) throw damaged(path, 1, "it is not what this connector writes");
+    if (header !== undefined) return;
+    throw new ConfigError(
+      `Cannot use the receipts "${path}": no line is complete, which no run leaves behind. Restore them. If the file is new, ` +
+        "remove it: a run makes its own. In a container, mount the folder, not the file alone",
+    );
   }
 
   /**
