@@ -1,12 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  makeFolder,
-  removeLeftovers,
-  replaceFile,
-  syncFolder,
-  tryReplacing,
-} from "../output/files/replace.ts";
+import { makeFolder, removeLeftovers, replaceFile, tryReplacing } from "../output/files/replace.ts";
 
 /** How many rows differ on one day of the service. Gone keys count on the day that the table has. */
 export type DayDifference = { lost: number; stale: number; gone: number };
@@ -50,7 +44,6 @@ export async function openResults(folder: string): Promise<Publish> {
     await rm(join(folder, name), { force: true });
     await removeLeftovers(join(folder, name));
   }
-  await syncFolder(folder);
   await tryReplacing(join(folder, "report.json"));
   return (name, content) => replaceFile(join(folder, name), content);
 }

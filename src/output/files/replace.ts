@@ -53,14 +53,8 @@ export async function replaceFile(
   await syncFolder(dirname(path));
 }
 
-/**
- * Replaces a file with its own bytes, or one that is made for this alone, so that what a volume refuses is known before hours
- * of work. Throws as `replaceFile` does.
- */
-export async function tryReplacing(
-  path: string,
-  beforeRename?: ReplaceOptions["beforeRename"],
-): Promise<void> {
+/** Replaces a file with its own bytes, or one made for this alone: what a volume refuses is known before hours of work. */
+export async function tryReplacing(path: string, beforeRename?: () => Promise<void>): Promise<void> {
   if ((await statReplaceable(path)) !== undefined)
     return await replaceFile(path, await readFile(path), { beforeRename });
   const trial = temporaryName(path);
@@ -156,11 +150,9 @@ async function writeDurably(
 ): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
-    if (like !== undefined) await copyRights(file, isSecret ? { ...like, mode: 0o600 } : like);
+    if (like !== undefined) await copyRights(file, like, isSecret ? 0o600 : like.mode & 0o777);
     if (isSecret && platform() !== "win32" && ((await file.stat()).mode & 0o077) !== 0)
-      throw new ConfigError(
-        "Cannot write a key to this volume: others could read it. Name a file on another one",
-      );
+      throw new ConfigError("Cannot write a key to this volume: others could read it. Name another place");
     await writeFile(file, content);
     await file.sync();
   } finally {
@@ -168,19 +160,13 @@ async function writeDurably(
   }
 }
 
-/**
- * A process that cannot give the owner also gives no rights to a group that may be another. Volumes of other systems and of
- * buckets have neither owners nor modes.
- */
-async function copyRights(
-  file: FileHandle,
-  { mode, uid, gid }: Pick<Stats, "mode" | "uid" | "gid">,
-): Promise<void> {
+/** A process that cannot give the owner also gives no rights to a group that may be another. Some volumes keep neither. */
+async function copyRights(file: FileHandle, { uid, gid }: Stats, mode: number): Promise<void> {
   const owned = await file.chown(uid, gid).then(
     () => true,
     () => false,
   );
-  await file.chmod(owned ? mode & 0o777 : mode & 0o700).catch(() => undefined);
+  await file.chmod(owned ? mode : mode & 0o700).catch(() => undefined);
 }
 
 async function keep(path: string): Promise<void> {
