@@ -13,11 +13,11 @@ export function reasonOf(error: unknown): string {
   if (code === undefined)
     return error instanceof Error && !(error instanceof SyntaxError) ? error.message : "unknown error";
   const [, words = code] = [...getSystemErrorMap().values()].find(([name]) => name === code) ?? [];
-  return WORDS[code] ?? words;
+  return PLAIN_WORDS[code] ?? words;
 }
 
 /** Plainer words than the system's. A rename replaces no file that is a mount of its own. */
-const WORDS: Readonly<Record<string, string>> = {
+const PLAIN_WORDS: Readonly<Record<string, string>> = {
   ...{ EBUSY: "it is mounted alone", EXDEV: "it is mounted alone", EISDIR: "it is a folder" },
   ...{ ENOSYS: "its volume cannot do that", ENOTSUP: "its volume cannot do that" },
 };
@@ -26,7 +26,7 @@ const FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EBUSY", "EPERM", "ERO
 /** A failure after which the disk may not hold what was written. */
 const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 
-export const isLost = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
+export const losesBytes = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
 
 const WAY_OUT =
   ". Its folder must let this run make and replace files. In a container, mount the folder, not the file alone";
@@ -37,7 +37,7 @@ const WAY_OUT =
  */
 export function cannotMake(what: string, cause: unknown, why = reasonOf(cause)): ConnectorError {
   if (cause instanceof ConnectorError) return cause;
-  const Failure = isLost(cause) ? OutputError : ConfigError;
+  const Failure = losesBytes(cause) ? OutputError : ConfigError;
   const way = FORBIDDEN.has(codeOf(cause) ?? "") ? WAY_OUT : "";
   return new Failure(`Cannot ${what}: ${why}${way}`, { cause });
 }

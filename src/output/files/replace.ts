@@ -15,7 +15,7 @@ import {
 import { platform } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../../base/errors.ts";
-import { cannotMake, codeOf, isLost, reasonOf } from "./reason.ts";
+import { cannotMake, codeOf, losesBytes, reasonOf } from "./reason.ts";
 
 /** All at once, or in pieces. */
 type FileContent = string | Buffer | AsyncIterable<string | Buffer>;
@@ -131,7 +131,7 @@ export async function syncFolder(path: string): Promise<void> {
     folder = await open(path, "r");
     await folder.sync();
   } catch (error) {
-    if (isLost(error)) throw error;
+    if (losesBytes(error)) throw error;
   } finally {
     await folder?.close();
   }
