@@ -13,6 +13,8 @@ export type Served = {
   readonly port: number;
   readonly people: number;
   readonly seed: number;
+  /** 0: no limit. */
+  readonly requestsPerMinute: number;
   readonly faults: readonly string[];
   /** Of the key: Enterprise lists people, Agency checks e-mails. */
   readonly plan: Plan;
@@ -28,14 +30,28 @@ const PLANS: readonly Plan[] = ["enterprise", "agency"];
 /** Options that take a number: the default, the largest, and the line of help. */
 const NUMBERS = {
   port: [8080, 65_535, "port on 127.0.0.1; 0: any free one [default: 8080]"],
-  people: [1000, MOST_PEOPLE, "number of people [default: 1000]"],
-  seed: [1, 2 ** 31, "makes other data [default: 1]"],
+  people: [
+    1000,
+    MOST_PEOPLE,
+    "number of people [default: 1000]; 3 without a date, 50 companies and 5 sources come with them",
+  ],
+  seed: [
+    1,
+    2 ** 31,
+    "makes other data over other years; they are another account, with another key [default: 1]",
+  ],
+  "requests-per-minute": [
+    0,
+    MOST_PEOPLE,
+    "answers 429 to more, as the service does to more than 60; 0: no limit [default: 0]",
+  ],
 } as const;
 
 const OPTIONS = {
   port: { type: "string" },
   people: { type: "string" },
   seed: { type: "string" },
+  "requests-per-minute": { type: "string" },
   plan: { type: "string", default: "enterprise" },
   fault: { type: "string", multiple: true },
   help: { type: "boolean", short: "h" },
@@ -59,6 +75,7 @@ export function parseCommand(args: readonly string[]): Command {
     port: numberOf("port", values.port),
     people: numberOf("people", values.people),
     seed: numberOf("seed", values.seed),
+    requestsPerMinute: numberOf("requests-per-minute", values["requests-per-minute"]),
     faults: values.fault ?? [],
     plan,
   };

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Sandbox, startSandbox } from "./server.ts";
+import { keyOf, type Sandbox, startSandbox } from "./server.ts";
 
 /** The connector, beside this file's folder in dist/. */
 const CONNECTOR = fileURLToPath(new URL("../source-contact-intelligence.js", import.meta.url));
@@ -12,7 +12,7 @@ const PORT = 8080;
 const PEOPLE = 8_400;
 const RECHECKED = 40;
 const ARRIVED = 12;
-/** What the sandbox allows, and what the config asks for, because nobody wants to wait in a demo. */
+/** What the config asks for, because nobody wants to wait in a demo. */
 const REQUESTS_PER_MINUTE = 600;
 /** Columns of a terminal that an abridged message may take. */
 const WIDTH = 110;
@@ -45,7 +45,7 @@ export async function demo(surroundings: Surroundings): Promise<number> {
 
 /** Listens where the sandbox's command does; on any free port if another program listens there. */
 async function openSandbox(): Promise<Sandbox> {
-  const options = { people: PEOPLE, requestsPerMinute: REQUESTS_PER_MINUTE };
+  const options = { people: PEOPLE, key: keyOf(PEOPLE, 1) };
   try {
     return await startSandbox({ ...options, port: PORT });
   } catch (error) {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type Served, UsageError } from "./command-line.ts";
-import { type Sandbox, startSandbox } from "./server.ts";
+import { keyOf, type Sandbox, startSandbox } from "./server.ts";
 
 /** Runs the stand-in for the service until a signal ends it, whose reason it throws. Throws UsageError for a wrong fault. */
 export async function serve(
@@ -9,18 +9,25 @@ export async function serve(
   signal: AbortSignal,
 ): Promise<never> {
   const service = await start(options);
+  const { people, seed, requestsPerMinute: limit } = options;
   stdout.write(
     `The sandbox listens at ${service.url} until you stop it (Ctrl-C).\n` +
-      `Config: {"base_url":"${service.url}","api_key":"${service.key}"}\n`,
+      `Config: {"base_url":"${service.url}","api_key":"${service.key}"}\n` +
+      `The key is that of ${people} people of seed ${seed}; other data are another account with another key.\n` +
+      `${limit === 0 ? "No request is limited (the service: 60 a minute)" : `More than ${limit} requests a minute get HTTP 429`}.\n`,
   );
   if (!signal.aborted) await once(signal, "abort");
   await service.close();
   throw signal.reason;
 }
 
+/** Over how many days the people of a seed were checked: by its counts too, an account of another seed is another one. */
+const daysOf = (seed: number): number => 3650 - ((211 * (seed + 1999)) % 2000);
+
 async function start(options: Served): Promise<Sandbox> {
   try {
-    return await startSandbox(options);
+    const { people, seed } = options;
+    return await startSandbox({ ...options, key: keyOf(people, seed), days: daysOf(seed) });
   } catch (error) {
     if (error instanceof RangeError)
       throw new UsageError(`${error.message}. See contact-intelligence-sandbox --help`);

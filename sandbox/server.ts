@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,6 +24,13 @@ export { describeFaults } from "./faults/faults.ts";
 
 /** The API key that a sandbox accepts when none is chosen. */
 export const DEFAULT_KEY = "svc_0a1b2c3d_00112233445566778899aabbccddeeff";
+
+/** The API key of the account with these data, so that a config or a state of other data does not fit by chance. */
+export function keyOf(people: number, seed: number): string {
+  if (people === DEFAULTS.people && seed === DEFAULTS.seed) return DEFAULT_KEY;
+  const digest = createHash("sha256").update(`${people} people of seed ${seed}`).digest("hex");
+  return `svc_${digest.slice(0, 8)}_${digest.slice(8, 40)}`;
+}
 
 export type SandboxOptions = {
   /** Default 0: any free port. */
@@ -50,7 +58,7 @@ export type SandboxOptions = {
   readonly newest?: string;
   readonly key?: string;
   readonly plan?: Plan;
-  /** Default 60; 0 means no limit. */
+  /** Default 0: no limit. */
   readonly requestsPerMinute?: number;
   /** Slugs that the organization has access to; default all. */
   readonly allowedSources?: readonly string[];
@@ -103,7 +111,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     throw new RangeError("Cannot start the sandbox: the key is not like svc_{8 hex}_{32 hex}");
   const account = openAccount(accountOptions(options));
   const faults = new FaultBook(options.faults ?? []);
-  const limit = new RateLimit(options.requestsPerMinute ?? 60);
+  const limit = new RateLimit(options.requestsPerMinute ?? 0);
   const external = externalOf(options, key, limit);
   const service: Service = { account, key, limit, external, faults, bytesPerSecond: options.bytesPerSecond };
   const log = new RequestLog(key);
@@ -128,7 +136,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 /** A key of its own has a limit of its own. */
 function externalOf(
-  { externalKey, requestsPerMinute = 60 }: SandboxOptions,
+  { externalKey, requestsPerMinute = 0 }: SandboxOptions,
   key: string,
   limit: RateLimit,
 ): Service["external"] {

@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
@@ -180,19 +180,60 @@ it.each([
   ["with faults", ["--port", "0", "--people", "3", "--plan", "enterprise", "--fault", "garbage:after=1"], 6],
   ["by the command of docs/meltano.md", onAnyPort("docs/meltano.md"), 1_003],
 ])("the sandbox prints a config that works, until a signal ends it: %s", async (_what, words, rows) => {
+  await withSandbox(words, async (config) => {
+    const args = ["--config", await file("config.json", config), "--stream", "people", "--format", "jsonl"];
+    expect((await run(CONNECTOR, ["read", ...args])).stdout.trim().split("\n")).toHaveLength(rows);
+  });
+});
+
+/** Runs the sandbox's command until `use` is done with the config that it prints. */
+async function withSandbox(
+  words: readonly string[],
+  use: (config: string, notes: string) => Promise<void>,
+): Promise<void> {
   const child = spawn(process.execPath, [SANDBOX, ...words], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "close");
   try {
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
-    expect((await lines.next()).value).toContain("http://127.0.0.1:");
-    const config = String((await lines.next()).value).replace("Config: ", "");
-    const args = ["--config", await file("config.json", config), "--stream", "people", "--format", "jsonl"];
-    expect((await run(CONNECTOR, ["read", ...args])).stdout.trim().split("\n")).toHaveLength(rows);
+    const said: string[] = [];
+    while (said.length < 4) said.push((await lines.next()).value);
+    expect(said[0]).toContain("http://127.0.0.1:");
+    await use(String(said[1]).replace("Config: ", ""), said.slice(2).join("\n"));
   } finally {
     child.kill("SIGTERM");
   }
   expect(await ended).toEqual([null, "SIGTERM"]);
-});
+}
+
+it.each([
+  ["other people", ["--people", "90"]],
+  ["another seed", ["--seed", "2", "--people", "80"]],
+])(
+  "the sandbox with %s is another account, which refuses the old key and the old state",
+  async (_what, other) => {
+    const state = await file("state.json", "");
+    const read = ["read", "--config", "-", "--stream", "people", "--format", "jsonl", "--state-file", state];
+    let before = { base_url: "", api_key: "" };
+    await rm(state);
+    await withSandbox(["--port", "0", "--people", "80"], async (config, notes) => {
+      expect(notes).toContain("No request is limited");
+      before = { ...JSON.parse(config), requests_per_minute: 6000 };
+      expect((await run(CONNECTOR, read, { input: JSON.stringify(before) })).code).toBe(0);
+    });
+    // The same address, as after a restart.
+    const again = ["--port", new URL(before.base_url).port, "--requests-per-minute", "600", ...other];
+    await withSandbox(again, async (config, notes) => {
+      expect(notes).toContain("More than 600 requests a minute get HTTP 429");
+      const unknown = await run(CONNECTOR, read, { input: JSON.stringify(before) });
+      expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("INVALID_API_KEY")]);
+      const foreign = await run(CONNECTOR, read, {
+        input: JSON.stringify({ ...before, ...JSON.parse(config) }),
+      });
+      expect([foreign.code, foreign.stdout]).toEqual([2, ""]);
+      expect(foreign.stderr).toContain("its numbers are those of another organization");
+    });
+  },
+);
 
 // Airbyte's registry, the image and the pages say the same about this connector. Rules of Airbyte are under their ids.
 
