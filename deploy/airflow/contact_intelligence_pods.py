@@ -24,10 +24,12 @@ NUMBERS = {
     "PLAN": f"shards-{SHARDS}",
 }
 NAME = "contact-intelligence"
+# As the cluster's nodes know it.
+IMAGE = os.environ.get("CONTACT_INTELLIGENCE_IMAGE", "contact-intelligence/source-contact-intelligence:1.0.0-dev")
 
 POD = {
     "namespace": NAME,
-    "image": "contact-intelligence/source-contact-intelligence:1.0.0-dev",
+    "image": IMAGE,
     "cmds": ["sh", "/steps/steps.sh"],
     "labels": {"app": NAME},
     "env_from": [

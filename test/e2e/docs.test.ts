@@ -72,6 +72,16 @@ describe("code in the docs", () => {
     expect(code, stderr).toBe(0);
   });
 
+  it("has pip in a virtual environment alone, because Debian and Ubuntu refuse it elsewhere", () => {
+    for (const page of pages) {
+      const text = readFileSync(`${ROOT}${page}`, "utf8");
+      const all = text.match(/\bpip install\b/g) ?? [];
+      const own =
+        text.match(/python3 -m venv (\S+) && \. \1\/bin\/activate(?:\n(?:node.*\n)?| && )pip install/g) ?? [];
+      expect(own.length, page).toBe(all.length);
+    }
+  });
+
   it("links to pages that exist", () => {
     for (const page of pages) {
       const text = readFileSync(`${ROOT}${page}`, "utf8");
@@ -115,13 +125,18 @@ async function runBlock(
 it("docs/cron.md has a line that works as cron runs it, also while the run before is going on", async () => {
   const account = { people: 30, companies: 4, requestsPerMinute: 0, latencyMs: 150 };
   await using sandbox = await startSandbox(account);
-  const [, path, line = "exit 9"] =
-    /PATH=(.*)\n\S+ \* \* \* \* (.*)\n/.exec(docBlock("docs/cron.md", "cron", "PATH=")) ?? [];
-  const folder = await tempDir();
+  const folder = join(await tempDir(), "contacts");
+  await mkdir(folder);
   await prepare(folder, sandbox);
-  const env = { PATH: [join(folder, ".bin"), dirname(process.execPath), path].join(delimiter) };
+  const mine = { PATH: [join(folder, ".bin"), process.env["PATH"]].join(delimiter) };
+  const print = ["-euo", "pipefail", "-c", docBlock("docs/cron.md", "sh", "PATH=")];
+  const { stdout } = await promisify(execFile)("bash", print, { env: mine });
+  const PATH = /^PATH=(.*)\n$/.exec(stdout)?.[1];
+  const env = { PATH, HOME: dirname(folder) };
+  const [, line = "exit 9"] =
+    /^PATH=.*\n\S+ \* \* \* \* (.*)\n$/.exec(docBlock("docs/cron.md", "cron", "2>> contacts.log\n")) ?? [];
   const start = (command: string): Promise<unknown> =>
-    promisify(execFile)("/bin/sh", ["-c", command.replace("/var/lib/contacts", folder)], { env });
+    promisify(execFile)("/bin/sh", ["-c", command], { env });
 
   const first = start(line);
   const isLocked = expect.poll(() => existsSync(join(folder, "contacts/state.json.lock")), {
@@ -137,6 +152,8 @@ it("docs/cron.md has a line that works as cron runs it, also while the run befor
   const left = ["companies", "people", "sources", "state.json", "state.json.previous"];
   expect(readdirSync(join(folder, "contacts")).sort()).toEqual(left);
 
+  for (const { text } of docBlocks("docs/cron.md").filter(({ language }) => language === "cron"))
+    expect(text).toMatch(/^PATH=/);
   const alarm = /^0 9 \* \* \* (.*)$/m.exec(docBlock("docs/cron.md", "cron", "--max-age"))?.[1] ?? "exit 9";
   expect(await start(alarm), "no mail").toEqual({ stdout: "", stderr: "" });
   const said = { code: 1, stdout: "", stderr: expect.stringMatching(/^Too old: /) };
@@ -252,8 +269,10 @@ describe("metadata.yaml", () => {
   it("has the version of the package, as have the image and every page that names it", () => {
     expect([imageOf(metadata).tag, IMAGE.endsWith(`:${version}`)]).toEqual([version, true]);
     expect(dockerfile).toContain(`io.airbyte.version="${version}"`);
-    const manifests = ["first-load/plan", "first-load/shards", "first-load/finish", "daily/daily"];
-    for (const page of [...docPages(), ...manifests.map((one) => `deploy/kubernetes/${one}.yaml`)]) {
+    const [repository, tag] = IMAGE.split(":");
+    const ofPods = text("deploy/kubernetes/image/kustomization.yaml");
+    expect(ofPods).toMatch(new RegExp(`newName: ${repository}\n +newTag: ${tag}\n$`));
+    for (const page of [...docPages(), "deploy/airflow/contact_intelligence_pods.py"]) {
       const tags = text(page).matchAll(/contact-intelligence\/source-contact-intelligence:([\w.-]+)/g);
       for (const [, tag] of tags) expect(tag, page).toBe(version);
     }

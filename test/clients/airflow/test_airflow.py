@@ -156,7 +156,7 @@ def test_the_page_brings_everyone_though_a_worker_dies(airflow, sandbox):
 def test_the_page_names_the_variables_and_the_dags():
     page = (ROOT / "docs" / "airflow.md").read_text()
     code = "".join(path.read_text() for path in (ROOT / "deploy" / "airflow").glob("*.py"))
-    for name in ("SHARED_FOLDER", "SHARDS", "SHARDS_AT_ONCE", "STREAMS"):
+    for name in ("SHARED_FOLDER", "SHARDS", "SHARDS_AT_ONCE", "STREAMS", "IMAGE"):
         assert f"CONTACT_INTELLIGENCE_{name}" in page and f"CONTACT_INTELLIGENCE_{name}" in code
     for dag in re.findall(r'dag_id="(\w+)"', code):
         assert dag in page

@@ -5,11 +5,15 @@ import { ROOT, succeed } from "../../support/run.ts";
 
 const CACHE = join(ROOT, ".cache");
 
+/** What the page's pip installs. */
+const packagesOf = (command: string): readonly string[] =>
+  /^pip install (.*)$/m.exec(docBlock("docs/meltano.md", "sh", command))?.[1]?.split(" ") ?? [];
+
 /** The programs that the suite runs, each in a virtual environment of its own. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  // How docs/meltano.md says to install Meltano.
-  meltano: docBlock("docs/meltano.md", "sh", "pip install").trim().split(" ").slice(2),
-  "target-jsonl": ["target-jsonl==0.1.4"],
+  // As docs/meltano.md installs them.
+  meltano: packagesOf("pip install meltano"),
+  "target-jsonl": packagesOf("pip install target-jsonl"),
   "target-csv": ["meltanolabs-target-csv==0.5.0"],
   "target-postgres": ["meltanolabs-target-postgres==0.8.1"],
   "target-stitch": ["target-stitch==4.0.3"],

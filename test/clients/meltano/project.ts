@@ -22,9 +22,12 @@ export function documented(name: string): string {
   return block.text;
 }
 
+/** The line that the page's blocks begin with, as they are for a terminal of their own. The programs are on the PATH anyway. */
+const TERMINAL = /^\. ~\/(contacts|target)-venv\/bin\/activate( && cd \S+)?\n/gm;
+
 /** Runs commands of the page, of which only the sandbox's address is another one. All must succeed. */
 export async function shellIn(cwd: string, commands: string, url: string, env: Environment): Promise<Ended> {
-  const text = commands.replaceAll("http://127.0.0.1:8080", url);
+  const text = commands.replaceAll("http://127.0.0.1:8080", url).replaceAll(TERMINAL, "");
   return await succeed("bash", ["-euo", "pipefail", "-c", text], { cwd, env });
 }
 

@@ -10,7 +10,7 @@ import { configFor } from "../../support/configs.ts";
 import { outputOf, run, succeed } from "../../support/run.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { pathWithPrograms, program } from "./programs.ts";
-import { documented } from "./project.ts";
+import { documented, shellIn } from "./project.ts";
 
 let sandbox: Sandbox;
 let folder: string;
@@ -71,8 +71,7 @@ describe("the tap", () => {
     await writeFile(join(folder, "target.json"), JSON.stringify(target));
     await writeFile(join(folder, "config.json"), await readFile(config));
     const pipe = async (): Promise<number> => {
-      const shell = ["-euo", "pipefail", "-c", documented("pipe")];
-      await succeed("bash", shell, { cwd: folder, env: { PATH: pathWithPrograms() } });
+      await shellIn(folder, documented("pipe"), "", { PATH: pathWithPrograms() });
       return linesOf(await readFile(join(folder, "people.jsonl"), "utf8")).length;
     };
     expect(await pipe()).toBe(sandbox.people().length);

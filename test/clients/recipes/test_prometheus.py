@@ -14,7 +14,7 @@ def test_what_a_run_did(folder):
     (folder / "prometheus.py").write_text(blocks("python", "cron.md")[0])
 
     def metrics():
-        line = LINE.replace("/var/lib/contacts", ".").replace("/var/lib/node_exporter", ".")
+        line = LINE.replace("~/contacts", ".").replace("/var/lib/node_exporter", ".")
         subprocess.run(["/bin/sh", "-c", line], check=True, timeout=60)
         families = text_string_to_metric_families((folder / "contacts.prom").read_text())
         return {(one.name, one.labels.get("stream")): one.value for family in families for one in family.samples}
