@@ -64,7 +64,7 @@ const switchFlag = (describe: string) => ({ type: "boolean", default: false, des
 /** A word behind a command, which cannot be left out. */
 const argument = (describe: string) => ({ type: "string", demandOption: true, describe }) as const;
 
-const CONFIG = { alias: "c", ...textFlag("config file (- is stdin); default: environment") } as const;
+const CONFIG = { alias: "c", ...textFlag("file (-: stdin); else variables, config.json") } as const;
 
 export const STATES = {
   state: { ...fileFlag("state to continue from (- is stdin)"), conflicts: "state-file" },

@@ -81,6 +81,7 @@ describe("a command line", () => {
     for (const command of commands.split("|")) {
       const line = `${command} --help`.trim();
       const help = (await runLine(line)).stdout.trimEnd();
+      for (const text of help.split("\n")) expect(text.length, text).toBeLessThanOrEqual(80);
       // The options that all have are shown once.
       parts.push(
         `$ ${line}`,
