@@ -27,7 +27,7 @@ while :; do
   for job in "$@"; do
     end=$(k get job "$job" -o jsonpath="$ended") || end=
     case $end in
-      *Failed:* | *': '[0-9]*) fail "$job: $end" ;;
+      *Failed:* | *': '[0-9]*) fail "$job: ${end%failed indexes: }" ;;
       *Complete:*) ;;
       *) open=yes ;;
     esac
