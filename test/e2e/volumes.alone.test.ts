@@ -29,12 +29,12 @@ vi.mock("node:fs/promises", async (original) => {
       return await act(...args);
     };
   const open = async (...args: Parameters<typeof real.open>) => {
-    const [path, flags] = args;
+    const [path] = args;
     if (String(path).endsWith(".lock")) await refusing("lock", async () => {})();
     const file = await real.open(...args);
     file.chmod = refusing("chmod", file.chmod.bind(file));
     file.chown = refusing("chown", file.chown.bind(file));
-    if (flags === "r") file.sync = refusing("sync", file.sync.bind(file));
+    file.sync = refusing("sync", file.sync.bind(file));
     const stat = file.stat.bind(file) as () => Promise<import("node:fs").Stats>;
     const { mode } = volume;
     if (mode !== undefined) Object.assign(file, { stat: async () => Object.assign(await stat(), { mode }) });

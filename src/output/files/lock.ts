@@ -7,6 +7,7 @@ import { ConfigError, TransientError } from "../../base/errors.ts";
 import { type JsonObject, objectOf, tryParseJson } from "../../base/json.ts";
 import type { Processes } from "./processes.ts";
 import { cannotMake, codeOf, reasonOf } from "./reason.ts";
+import { syncHandle } from "./replace.ts";
 
 /** How often (ms) the holder of a lock renews it. */
 export const RENEW_MS = 10_000;
@@ -158,7 +159,7 @@ async function create(file: string, text: string): Promise<FileHandle | undefine
 /** Each text of a lock has the same length, so that no mixture of two can be longer or shorter. */
 async function writeLock(handle: FileHandle, text: string): Promise<void> {
   await handle.write(text, 0, "utf8");
-  await handle.datasync();
+  await syncHandle(handle);
 }
 
 /** Returns when the lock of a file is gone, or was left behind and is removed. Throws TransientError for a living one. */

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
+import { syncHandle } from "./replace.ts";
 
 /** Fewer bytes than this wait in memory. */
 export const MIN_WRITE_BYTES = 512 * 1024;
@@ -58,7 +59,7 @@ export class Part {
     this.#isSealed = true;
     await this.#flush();
     if (this.#gzip !== undefined) await this.#write(await this.#gzip.end());
-    await this.#file?.sync();
+    if (this.#file !== undefined) await syncHandle(this.#file);
     await this.#file?.close();
   }
 

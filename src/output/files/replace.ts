@@ -124,17 +124,18 @@ export async function publish(from: string, to: string): Promise<void> {
   await rename(from, to);
 }
 
-/** A rename is on the disk only when its folder is. Some systems cannot sync a folder; their refusal is no error. */
+/** Writes what the system keeps of a file or folder to its disk. Some volumes cannot do that; their refusal is no error. */
+export const syncHandle = (handle: FileHandle): Promise<void> => handle.sync().catch(unlessLost);
+
+/** A rename is on the disk only when its folder is. */
 export async function syncFolder(path: string): Promise<void> {
-  let folder: FileHandle | undefined;
-  try {
-    folder = await open(path, "r");
-    await folder.sync();
-  } catch (error) {
-    if (losesBytes(error)) throw error;
-  } finally {
-    await folder?.close();
-  }
+  const folder = await open(path, "r").catch(unlessLost);
+  if (folder === undefined) return;
+  await syncHandle(folder).finally(() => folder.close());
+}
+
+function unlessLost(error: unknown): undefined {
+  if (losesBytes(error)) throw error;
 }
 
 /** The ends of names of unfinished tries, and of locks that were taken over. */
@@ -154,7 +155,7 @@ async function writeDurably(
     if (isSecret && platform() !== "win32" && ((await file.stat()).mode & 0o077) !== 0)
       throw new ConfigError("Cannot write a key to this volume: others could read it. Name another place");
     await writeFile(file, content);
-    await file.sync();
+    await syncHandle(file);
   } finally {
     await file.close();
   }
