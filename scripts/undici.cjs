@@ -2,7 +2,7 @@
 // would take a third of the time of a short command.
 const Dispatcher = require("undici/lib/dispatcher/dispatcher.js");
 const Agent = require("undici/lib/dispatcher/agent.js");
-const EnvHttpProxyAgent = require("undici/lib/dispatcher/env-http-proxy-agent.js");
+const ProxyAgent = require("undici/lib/dispatcher/proxy-agent.js");
 const api = require("undici/lib/api");
 
 // undici's entry does the same. Proxies need it too.
@@ -14,4 +14,4 @@ function request(url, options) {
   return api.request.call(options.dispatcher, { method: "GET", ...options, origin, path: pathname + search });
 }
 
-module.exports = { Agent, EnvHttpProxyAgent, request };
+module.exports = { Agent, ProxyAgent, request };

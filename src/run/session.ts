@@ -2,11 +2,13 @@ import type { RowStreamSpec } from "../catalog/streams.ts";
 import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import { Client, type Query } from "../service/client.ts";
-import { type Dispatcher, openDispatcher, proxyVariable } from "../service/dispatcher.ts";
+import { type Dispatcher, openDispatcher } from "../service/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
 import { Limiter } from "../service/limiter.ts";
+import { proxyVariable } from "../service/proxy.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
 import { type List, readList, StreamApi } from "../service/service-api.ts";
+import { trusted } from "../service/trust.ts";
 import { noUsage } from "../service/usage.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Service } from "../sync/service.ts";
@@ -94,7 +96,10 @@ export class Session {
     return new Client({
       base,
       apiKey,
-      place: { host: base.host, settings, ...(proxy !== undefined && { proxy }) },
+      place: {
+        ...{ host: base.host, settings, caProblems: () => trusted(environment).problems },
+        ...(proxy !== undefined && { proxy }),
+      },
       dispatcher: (reuse) =>
         once(this.#dispatchers, `${base.origin} ${reuse}`, () =>
           openDispatcher(base, environment, { reuse, insecure }),

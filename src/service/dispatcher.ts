@@ -1,21 +1,26 @@
-import { existsSync, readFileSync } from "node:fs";
-import type { LookupFunction } from "node:net";
-import { createSecureContext, rootCertificates } from "node:tls";
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import { ConfigError } from "../base/errors.ts";
+import {
+  getDefaultAutoSelectFamilyAttemptTimeout,
+  type LookupFunction,
+  setDefaultAutoSelectFamilyAttemptTimeout,
+} from "node:net";
+import { createSecureContext } from "node:tls";
+import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import { isLoopback } from "../config/address.ts";
 import type { Environment } from "../config/environment.ts";
+import { proxyFor } from "./proxy.ts";
+import { trusted } from "./trust.ts";
 
 export type { Dispatcher } from "undici";
 
 const CONNECT_TIMEOUT_MS = 15_000;
-/** The files of the certificates that the machine trusts, by distribution. */
-const SYSTEM_BUNDLES = [
-  "/etc/ssl/certs/ca-certificates.crt",
-  "/etc/pki/tls/certs/ca-bundle.crt",
-  "/etc/ssl/ca-bundle.pem",
-  "/etc/ssl/cert.pem",
-];
+/**
+ * How long (ms) each address of a name but the last may take to connect. With Node's 250 no host is reached that is farther away
+ * and has another address that does not work.
+ */
+const ADDRESS_TIMEOUT_MS = 3_000;
+setDefaultAutoSelectFamilyAttemptTimeout(
+  Math.max(ADDRESS_TIMEOUT_MS, getDefaultAutoSelectFamilyAttemptTimeout()),
+);
 
 export type DispatcherOptions = {
   /** False: each request has a connection of its own. */
@@ -33,51 +38,24 @@ export function openDispatcher(
   environment: Environment,
   { reuse, insecure }: DispatcherOptions,
 ): Dispatcher & { close(): Promise<void> } {
+  const proxy = proxyFor(base, environment);
   const isSecure = base.protocol === "https:";
-  const tls = isSecure ? { secureContext: createSecureContext({ ca: trusted(environment) }) } : {};
-  const options = {
-    keepAliveTimeout: 10_000,
-    ...(!reuse && { pipelining: 0 }),
-    allowH2: false,
+  const hasTls = isSecure || proxy?.uri.startsWith("https:") === true;
+  const connect = {
+    timeout: CONNECT_TIMEOUT_MS,
+    ...(hasTls && { secureContext: createSecureContext({ ca: [...trusted(environment).certificates] }) }),
+    ...(isLoopback(base.hostname) && !isSecure && !insecure && { lookup: lookupLoopback }),
   };
-  if (isLoopback(base.hostname)) {
-    const lookup = isSecure || insecure ? {} : { lookup: lookupLoopback };
-    return new Agent({ ...options, connect: { timeout: CONNECT_TIMEOUT_MS, ...tls, ...lookup } });
-  }
-  return new EnvHttpProxyAgent({
-    ...options,
-    // For https as well, because it has none of its own.
-    httpProxy: proxyAddress(base, environment),
-    httpsProxy: "",
-    noProxy: environment["no_proxy"] ?? environment["NO_PROXY"] ?? "",
-    connect: { timeout: CONNECT_TIMEOUT_MS, ...tls },
-    requestTls: { timeout: CONNECT_TIMEOUT_MS, ...tls },
+  const options = { keepAliveTimeout: 10_000, ...(!reuse && { pipelining: 0 }), allowH2: false };
+  if (proxy === undefined) return new Agent({ ...options, connect });
+  const { uri, credentials } = proxy;
+  return new ProxyAgent({
+    ...{ ...options, ...credentials, uri, requestTls: connect },
+    // A socks proxy would be asked by TLS.
+    ...(!uri.startsWith("socks5:") && { proxyTls: connect }),
     // As every other client does it: only https is tunnelled through a proxy, http is asked of it.
     proxyTunnel: false,
   });
-}
-
-/**
- * The variable that names a proxy for an address; HTTP_PROXY counts for https where HTTPS_PROXY is not set. NO_PROXY may
- * still exempt the address.
- */
-export function proxyVariable({ protocol, hostname }: URL, environment: Environment): string | undefined {
-  if (isLoopback(hostname)) return undefined;
-  return [...(protocol === "https:" ? ["https_proxy"] : []), "http_proxy"]
-    .flatMap((name) => [name, name.toUpperCase()])
-    .find((variable) => (environment[variable] ?? "") !== "");
-}
-
-/** The address of the proxy, which may be written without `http://`; "" if there is none. Throws ConfigError. */
-function proxyAddress(base: URL, environment: Environment): string {
-  const variable = proxyVariable(base, environment);
-  if (variable === undefined) return "";
-  const value = environment[variable] ?? "";
-  const address = value.includes("://") ? value : `http://${value}`;
-  if (URL.canParse(address)) return address;
-  throw new ConfigError(
-    `Cannot use the environment variable ${variable}: it must be the address of a proxy, such as http://host:port`,
-  );
 }
 
 const LOOPBACK = [
@@ -90,11 +68,3 @@ const lookupLoopback: LookupFunction = (_, { all = false }, callback) => {
   if (all) callback(null, LOOPBACK);
   else callback(null, "127.0.0.1", 4);
 };
-
-/** Naming any CA replaces Node's own choice, so all of them are named. */
-export function trusted(environment: Environment): string[] {
-  const named = [environment["NODE_EXTRA_CA_CERTS"], environment["SSL_CERT_FILE"]];
-  const system = SYSTEM_BUNDLES.find((file) => existsSync(file));
-  const files = [...named, system].filter((file) => file !== undefined && file !== "" && existsSync(file));
-  return [...rootCertificates, ...files.map((file) => readFileSync(String(file), "utf8"))];
-}

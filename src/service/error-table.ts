@@ -55,11 +55,16 @@ export const EXTERNAL_API: SettingNames = {
   key: "external_api.api_key",
 };
 
-/**
- * The address of a request. `host` has a name, and a port unless it is the usual one. `proxy` is the variable that names a
- * proxy for it, if one does.
- */
-export type Place = { readonly host: string; readonly settings: SettingNames; readonly proxy?: string };
+/** The address of a request. */
+export type Place = {
+  /** A name, and a port unless it is the usual one. */
+  readonly host: string;
+  readonly settings: SettingNames;
+  /** The variable that names a proxy for it, if one does. */
+  readonly proxy?: string;
+  /** Says which files of CAs that variables name cannot be used, and why. */
+  readonly caProblems?: () => readonly string[];
+};
 
 const failures =
   (error: ErrorClass, usually?: RetryWhen) =>
@@ -136,6 +141,11 @@ export const FAILURES = {
   SOURCE_NOT_VERIFIABLE: answer("this source cannot be checked", "Leave it out", "is-answer"),
 } as const satisfies Record<string, Failure>;
 
+const UNTRUSTED = config(
+  "its certificate is signed by no authority that this machine trusts",
+  "Name the CA's file in NODE_EXTRA_CA_CERTS",
+);
+
 const PROXY_CREDENTIALS = config(
   "the proxy wants credentials",
   "Put them into HTTPS_PROXY (http://user:password@host:port)",
@@ -196,13 +206,7 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
     "DEPTH_ZERO_SELF_SIGNED_CERT",
     "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
     "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  ].map((code): [string, Failure] => [
-    code,
-    config(
-      "its certificate is signed by no authority that this machine trusts",
-      "Name the CA's file in NODE_EXTRA_CA_CERTS",
-    ),
-  ]),
+  ].map((code): [string, Failure] => [code, UNTRUSTED]),
   [
     "ERR_SSL_WRONG_VERSION_NUMBER",
     config("it answers in http, not in https", "Write http:// in {url}, or the port that speaks https"),
@@ -265,11 +269,12 @@ function failureOfStatus(status: number): Failure {
 export function networkError(what: string, place: Place, cause: unknown): ConnectorError {
   const detail = codeInChain(cause);
   const failure = NETWORK.get(detail ?? "") ?? OTHER_NETWORK;
-  const remedy =
-    place.proxy === undefined
-      ? failure.remedy
-      : `${failure.remedy}. ${place.proxy} is set: check that proxy, too`;
-  return toError(what, place, { ...failure, remedy }, { detail, cause });
+  const remedies = [
+    failure.remedy,
+    ...(failure === UNTRUSTED ? (place.caProblems?.() ?? []) : []),
+    ...(place.proxy === undefined ? [] : [`${place.proxy} is set: check that proxy, too`]),
+  ];
+  return toError(what, place, { ...failure, remedy: remedies.join(". ") }, { detail, cause });
 }
 
 /** Codes of failures that can come after the first byte of a request has left. */
@@ -347,7 +352,10 @@ function codeInChain(error: unknown): string | undefined {
     // undici says it only in words.
     const [, status] = /^Proxy response \((\d+)\)/.exec(String(message)) ?? [];
     if (status !== undefined) return status === "407" ? "PROXY_407" : "PROXY_REFUSED";
-    if (typeof code === "string") return code;
+    if (typeof code === "string")
+      return code
+        .replace(/^UND_ERR_SOCKS5_AUTH.*/, "PROXY_407")
+        .replace(/^UND_ERR_SOCKS5.*/, "PROXY_REFUSED");
   }
   return undefined;
 }

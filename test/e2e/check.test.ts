@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { rm, symlink, writeFile } from "node:fs/promises";
 import { request as ask, createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { type SandboxOptions, startSandbox } from "../../sandbox/server.ts";
@@ -12,6 +13,7 @@ import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { deadPort, listen, serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 async function checked(config: string) {
   const args = ["check", "--config", config];
@@ -238,6 +240,37 @@ describe("a service behind TLS", () => {
     expect(stdout).toContain("FAILED");
     expect(stdout).toMatch(/certificate .*NODE_EXTRA_CA_CERTS/);
     expect(sandbox.requests).toEqual([]);
+  });
+
+  it("is trusted although another variable names a file of no use, which is named where none is of use", async () => {
+    const { url, configAt } = await serveTls();
+    const folder = await tempDir();
+    await symlink("loop", join(folder, "loop"));
+    const der = Buffer.from(
+      readFileSync(PEM, "latin1").replace(/^.*CERTIFICATE-----|-----END.*/gs, ""),
+      "base64",
+    );
+    await writeFile(join(folder, "der"), der);
+    const args = ["check", "--config", await configAt(url)];
+    for (const [bad, reason] of [
+      [folder, "directory"],
+      [join(folder, "loop"), "links"],
+      [join(folder, "none"), "no such file"],
+      [join(folder, "der"), "no certificate"],
+      [await file("empty.pem", ""), "no certificate"],
+      ["/proc/self/mem", "i/o error"],
+    ] as const) {
+      for (const [name, other] of [
+        ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"],
+        ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"],
+      ] as const) {
+        const alone = await connector(args, { env: { [name]: bad } });
+        expect(alone.stdout).toMatch(new RegExp(`FAILED.*certificate.*${name} names .*${reason}`));
+        expect(alone.stdout).toContain(bad);
+        const both = await connector(args, { env: { [name]: bad, [other]: PEM } });
+        expect(both.stdout).toContain("SUCCEEDED");
+      }
+    }
   });
 
   it("is reached through a tunnel where HTTPS_PROXY says so", async () => {

@@ -12,7 +12,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   catalog: "base config",
   privacy: "base catalog config output/files",
   state: "base catalog config output/files sync",
-  service: "base catalog config sync",
+  service: "base catalog config output/files sync",
   jobs: "base catalog config output/files privacy service state sync",
   shards: "base config state sync",
   protocol: "base catalog config output/files sync",

@@ -1,11 +1,8 @@
 import dns from "node:dns";
 import { syncBuiltinESMExports } from "node:module";
-import { rootCertificates } from "node:tls";
-import { fileURLToPath } from "node:url";
 import { request } from "undici";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { ConfigError } from "../../../src/base/errors.ts";
-import { openDispatcher, trusted } from "../../../src/service/dispatcher.ts";
+import { openDispatcher } from "../../../src/service/dispatcher.ts";
 import { serve } from "../../support/serve.ts";
 
 const POOL = { reuse: true, insecure: false };
@@ -43,26 +40,10 @@ describe("a proxy", () => {
     const around = answerOf("http://service.invalid/", { ...environment, NO_PROXY: "service.invalid" });
     await expect(around).rejects.toThrow(/ENOTFOUND|EAI_AGAIN/);
   });
-
-  it.each([
-    ["http", { HTTP_PROXY: "http://" }, "HTTP_PROXY"],
-    ["http", { http_proxy: "host:port", HTTP_PROXY: "host" }, "http_proxy"],
-    ["https", { https_proxy: "", HTTPS_PROXY: "a b", http_proxy: "host" }, "HTTPS_PROXY"],
-    ["https", { http_proxy: "http://x:y" }, "http_proxy"],
-  ])("for %s whose address is none is refused by its variable: %j", (protocol, environment, name) => {
-    const open = () => openDispatcher(new URL(`${protocol}://service.invalid/`), environment, POOL);
-    expect(open).toThrow(ConfigError);
-    expect(open).toThrow(`variable ${name}`);
-  });
 });
 
 it("takes a name such as x.localhost for this machine, whatever a DNS says: the key would go there in clear", async () => {
   const { url } = await serve((_, response) => response.end("service"));
   resolveTo("192.0.2.1");
   expect(await answerOf(url.replace("127.0.0.1", "x.localhost"), {})).toBe("service");
-});
-
-it("trusts the CAs of Node and those that a variable names", () => {
-  const pem = fileURLToPath(new URL("../../support/localhost.pem", import.meta.url));
-  expect(trusted({ NODE_EXTRA_CA_CERTS: pem })).toEqual(expect.arrayContaining([...rootCertificates]));
 });
