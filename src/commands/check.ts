@@ -12,10 +12,7 @@ import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { withGuests } from "./guests.ts";
-import { probeStreams } from "./probe.ts";
-
-/** Fails fast: a person waits. */
-const TRIES = 2;
+import { probeStreams, QUICK } from "./probe.ts";
 
 export type CheckOptions = {
   readonly config: string | undefined;
@@ -51,7 +48,7 @@ export async function testConfig(
     },
   };
   try {
-    const options = { config: await config, runtime, reporter, pace: { tries: TRIES } };
+    const options = { config: await config, runtime, reporter, pace: QUICK };
     const message = await withGuests(options, (run) => whatCanBeRead(run, runtime));
     return { status: "SUCCEEDED", message: reporter.mask.apply(message) };
   } catch (error) {

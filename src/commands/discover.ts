@@ -14,7 +14,7 @@ import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { warning } from "../sync/event.ts";
 import { withGuests } from "./guests.ts";
-import { isNotOnPlan, probeStreams } from "./probe.ts";
+import { isNotOnPlan, PATIENT, probeStreams } from "./probe.ts";
 
 export type DiscoverOptions = {
   readonly config: string | undefined;
@@ -31,7 +31,7 @@ export async function discover({ config: file, json }: DiscoverOptions, runtime:
   return await runToEnd(outputOptions, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(file, runtime.environment);
-    const text = await withGuests({ config, runtime, reporter: output }, async (run) => {
+    const text = await withGuests({ config, runtime, reporter: output, pace: PATIENT }, async (run) => {
       const streams = await discoverStreams(run);
       return isTable ? await shownStreams(run, streams) : catalogMessage(toCatalog(streams));
     });

@@ -2,7 +2,13 @@ import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts
 import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
 import type { Probed, Reader } from "../run/reader.ts";
 import type { Run } from "../run/run.ts";
+import type { Pace } from "../run/session.ts";
 import { warning } from "../sync/event.ts";
+
+/** The pace of a command for which a platform waits, and shows nothing until it ends. */
+export const PATIENT: Pace = { patienceMs: 50_000 };
+/** The same where a person waits. */
+export const QUICK: Pace = { ...PATIENT, tries: 2 };
 
 /** A stream that was probed. `error`: what keeps this key from reading it; undefined: nothing does. */
 export type ProbedStream = Probed & { readonly reader: Reader; readonly error?: unknown };

@@ -5,6 +5,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { info } from "../sync/event.ts";
 import { whatCanBeRead } from "./check.ts";
 import { withGuests } from "./guests.ts";
+import { QUICK } from "./probe.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Does what `check` does, and says it on stderr. */
@@ -14,7 +15,9 @@ export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtim
   return await runToEnd({ audience: "singer", logLevel: level }, runtime, async (open) => {
     const reporter = await open({});
     const config = (await readConfigs(configs, runtime.environment))();
-    const text = await withGuests({ config, runtime, reporter }, (run) => whatCanBeRead(run, runtime));
+    const text = await withGuests({ config, runtime, reporter, pace: QUICK }, (run) =>
+      whatCanBeRead(run, runtime),
+    );
     await reporter.emit(info(text));
     return true;
   });

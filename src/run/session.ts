@@ -1,7 +1,7 @@
 import type { RowStreamSpec } from "../catalog/streams.ts";
 import { keyDigest, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
-import { Client, type Query } from "../service/client.ts";
+import { Client, type ClientOptions, type Query } from "../service/client.ts";
 import { type Dispatcher, openDispatcher } from "../service/dispatcher.ts";
 import { EXTERNAL_API, PUBLIC_API, type SettingNames } from "../service/error-table.ts";
 import { Limiter } from "../service/limiter.ts";
@@ -18,8 +18,8 @@ import type { Runtime } from "./runtime.ts";
 /** The parts of the process that a session uses. */
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random">;
 
-/** How often a request may fail before it is given up, and how many may start at once; undefined: what the client thinks good. */
-export type Pace = { readonly tries?: number | undefined; readonly burst?: number | undefined };
+/** How the requests of a run are made; undefined: as a sync makes them. `burst`: how many may start at once. */
+export type Pace = Pick<ClientOptions, "tries" | "patienceMs"> & { readonly burst?: number };
 
 /** One run's dealings with the service: a pool of connections, a limiter for each key. */
 export class Session {
@@ -91,7 +91,7 @@ export class Session {
   #openClient(base: URL, apiKey: string, settings: SettingNames): Client {
     const { clock, signal, random, environment } = this.#runtime;
     const { requestsPerMinute, allowInsecureHttp: insecure, idleTimeoutSeconds } = this.config;
-    const { tries, burst } = this.#pace;
+    const { burst, ...patience } = this.#pace;
     const proxy = proxyVariable(base, environment);
     return new Client({
       base,
@@ -111,7 +111,7 @@ export class Session {
       notify: this.notify,
       usage: this.usage,
       idleTimeoutMs: idleTimeoutSeconds * 1000,
-      ...(tries !== undefined && { tries }),
+      ...patience,
     });
   }
 

@@ -81,6 +81,8 @@ export type ClientOptions = {
   readonly random: () => number;
   /** How often a request may fail before it is given up; `check` is less patient. */
   readonly tries?: number;
+  /** How long (ms) all requests together may wait; undefined: as each wants. */
+  readonly patienceMs?: number;
 };
 
 type Response = {
@@ -244,6 +246,7 @@ export class Client {
         await this.#waitToRetry(asking, tried, failures);
         continue;
       }
+      this.#requirePatience(tried);
       limitedMs += tried.waitMs;
       if (limitedMs > MAX_LIMITED_MS)
         throw new TransientError(tried.error.message, { cause: tried.error, scope: "run" });
@@ -251,9 +254,11 @@ export class Client {
   }
 
   /** @throws the error of a request that is given up */
-  async #waitToRetry({ what, once }: Asking, { error, waitMs }: Failed, failures: number): Promise<void> {
+  async #waitToRetry({ what, once }: Asking, failed: Failed, failures: number): Promise<void> {
+    const { error, waitMs } = failed;
     const isUnsent = wasNeverSent(error);
     if (!(error instanceof TransientError) || (once === true && waitMs === 0 && !isUnsent)) throw error;
+    this.#requirePatience(failed);
     const { tries = MAX_TRIES, place, notify } = this.#options;
     const isFirst = isUnsent && !this.#hasConnected;
     const attempts = Math.min(tries, isFirst ? FIRST_TRIES : MAX_TRIES);
@@ -264,6 +269,16 @@ export class Client {
     notify({ kind: "retrying", what: `${what} at ${place.host}`, reason, ...progress });
     this.usage.retries += 1;
     await this.#pause(pauseMs);
+  }
+
+  /** @throws a TransientError that says how long the service wants to be left alone, if that is too long for this run */
+  #requirePatience({ error, waitMs }: Failed): void {
+    const { patienceMs = Number.POSITIVE_INFINITY, clock } = this.#options;
+    if (this.usage.waitedMs + waitMs <= patienceMs) return;
+    const until = new Date(clock.now() + waitMs).toISOString();
+    const { message, code } = error;
+    const text = `${message}. The service limits requests until ${until} or longer: run it again then`;
+    throw new TransientError(text, { cause: error, code, scope: "run" });
   }
 
   async #try<Result>(asking: Asking, read: Read<Result>): Promise<Tried<Result>> {
