@@ -60,6 +60,9 @@ export class BodyError extends ConnectorError {
   readonly failureType = "transient_error";
 }
 
+/** An export is something else than lines of JSON. It will be so again, but the list may be readable. */
+export class FormError extends BodyError {}
+
 /** The check sum of a body is wrong: rows that were passed on may not be those that the service sent. */
 export class ScrambledError extends BodyError {}
 

@@ -1,4 +1,4 @@
-import { NotFoundError } from "../base/errors.ts";
+import { FormError, NotFoundError } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
 import { fromLatin1 } from "../base/text.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
@@ -46,15 +46,20 @@ export class RowReader implements Reader {
     const service = this.#session.streamApi(this.spec, { cursor: null, schema });
     const rows: Row[] = [];
     let bytes = 0;
-    if (this.spec.exportPath === null) rows.push(...(await service.page({ kind: "all" }, 1)).rows);
-    else {
-      for await (const batch of service.stream({ kind: "all" })) {
-        rows.push(...batch.filter(({ isSuppressed }) => isSuppressed !== true));
+    let isExported = this.spec.exportPath !== null;
+    try {
+      for await (const batch of isExported ? service.stream({ kind: "all" }) : []) {
+        rows.push(...batch);
         bytes += batch.reduce((sum, { raw }) => sum + raw.length, 0);
         if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
       }
+    } catch (error) {
+      if (!(error instanceof FormError)) throw error;
+      isExported = false;
     }
-    return rows.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
+    if (!isExported) rows.push(...(await service.page({ kind: "all" }, 1)).rows);
+    const visible = rows.filter(({ isSuppressed }) => isSuppressed !== true);
+    return visible.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
   }
 
   /** Nothing is left to read of a full refresh that was delivered. */

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
 import type { Clock } from "../base/clock.ts";
@@ -6,7 +5,7 @@ import { ConnectorError, TransientError, UnreachableError } from "../base/errors
 import { tryParseJson } from "../base/json.ts";
 import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
-import { isGzipped, readBody } from "./body.ts";
+import { type Body, readBody } from "./body.ts";
 import { type Deadline, openDeadline } from "./deadline.ts";
 import {
   answerWithoutForm,
@@ -20,8 +19,8 @@ import {
   statusError,
   wasNeverSent,
 } from "./error-table.ts";
+import { dateOf, encodingsOf, type Headers, isFramed, retryAfterMs, toHeaders } from "./headers.ts";
 import type { Limiter } from "./limiter.ts";
-import { retryAfterMs } from "./retry-after.ts";
 import type { Usage } from "./usage.ts";
 
 const MAX_TRIES = 5;
@@ -47,10 +46,8 @@ export type Query = Readonly<Record<string, string>>;
 /** An answer's bytes, and the moments (epoch ms by the service's clock) between which the service made it. */
 export type Received = { readonly body: Buffer; readonly asked: number; readonly answered: number };
 
-/** An export under way. `gzipped`: decompress the body strictly. `idleMs`: how long no row may come while rows are wanted. */
-export type Export = {
-  readonly body: Readable;
-  readonly gzipped: boolean;
+/** An export under way. `idleMs`: how long no row may come while rows are wanted. */
+export type Export = Body & {
   readonly idleMs: number;
   readonly usage: Usage;
 };
@@ -87,7 +84,7 @@ export type ClientOptions = {
 
 type Response = {
   readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+  readonly headers: Headers;
   readonly body: Readable;
   readonly asked: number;
   readonly answered: number;
@@ -201,10 +198,15 @@ export class Client {
   open(what: string, path: string, query: Query, once = false): Promise<Export> {
     // An export without rows may have no content; counts say whether there should be any.
     const accepts = (status: number): boolean => status === 200 || status === 204;
-    return this.#retry({ what, path, query, once, accepts }, async ({ body, headers }, deadline) => {
-      const gzipped = isGzipped(what, headers);
+    return this.#retry({ what, path, query, once, accepts }, async ({ status, body, headers }, deadline) => {
       deadline.lift();
-      return { body, gzipped, idleMs: this.#options.idleTimeoutMs, usage: this.usage };
+      const isNothing = status === 204;
+      return {
+        body,
+        headers: isNothing ? {} : headers,
+        idleMs: this.#options.idleTimeoutMs,
+        usage: this.usage,
+      };
     });
   }
 
@@ -321,15 +323,13 @@ export class Client {
       bodyTimeout: idleTimeoutMs,
     });
     const { statusCode, body } = answer;
-    // A layer may add a header to an answer that has it.
-    const single = Object.entries(answer.headers).map(([name, value]) => [name, [value].flat()[0]]);
-    const headers: Record<string, string | undefined> = Object.fromEntries(single);
+    const headers = toHeaders(answer.headers);
     // A body that is given up before its end emits an error event, which may have no listener left.
     body.on("error", () => undefined);
     this.#hasConnected = true;
     const took = clock.monotonic() - sent;
     this.usage.requestMs += took;
-    const date = Date.parse(headers["date"] ?? "");
+    const date = dateOf(headers);
     if (!Number.isNaN(date)) this.#clockOffset = date - clock.now();
     const answered = Number.isNaN(date) ? this.now() : date;
     const asked = Math.floor((answered - took - 1_000) / 1_000) * 1_000;
@@ -343,7 +343,7 @@ export class Client {
     const { status = 0, headers = {}, answered = 0 } = response ?? {};
     // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
     const isLimited = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "");
-    const waitMs = retryAfterMs(headers["retry-after"], answered) ?? (isLimited ? UNSAID_RETRY_AFTER_MS : 0);
+    const waitMs = retryAfterMs(headers, answered) ?? (isLimited ? UNSAID_RETRY_AFTER_MS : 0);
     if (isLimited) this.#limit(waitMs);
     return { kind: isLimited ? "limited" : "failed", error, status, waitMs };
   }
@@ -404,5 +404,4 @@ function toValue(bytes: Buffer | undefined, isEnded: boolean): unknown {
 }
 
 /** Whether a cut would have been an error: the answer says its length, or comes in chunks or compressed. */
-const hasEnd = ({ headers }: Response): boolean =>
-  ["content-length", "transfer-encoding", "content-encoding"].some((name) => headers[name] !== undefined);
+const hasEnd = ({ headers }: Response): boolean => isFramed(headers) || encodingsOf(headers).length > 0;

@@ -1,11 +1,14 @@
 import { isUtf8 } from "node:buffer";
-import { BodyError } from "../base/errors.ts";
+import { BodyError, FormError } from "../base/errors.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { RowNotes } from "./row-notes.ts";
 
 const LINE_FEED = 10;
 /** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
 const LONGEST_LINE = 16 * 1024 * 1024;
+/** The first bytes of a body tell its form. */
+const HEAD_BYTES = 1024;
+const GZIP = "\x1f\x8b";
 const BYTE_ORDER_MARK = "\xef\xbb\xbf";
 
 /**
@@ -16,11 +19,24 @@ const BYTE_ORDER_MARK = "\xef\xbb\xbf";
  * - drops a byte order mark,
  * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some readers of our output,
  * - replaces escaped halves of surrogate pairs by U+FFFD, and notes each.
- * @throws BodyError for a line over 16 MiB
+ * @param what the end of "Cannot …" for errors
+ * @throws BodyError for a line over 16 MiB, FormError for a body that does not begin as lines of JSON do
  */
-export async function* decodedTexts(chunks: AsyncIterable<Buffer>, notes: RowNotes): AsyncGenerator<string> {
+export async function* decodedTexts(
+  what: string,
+  chunks: AsyncIterable<Buffer>,
+  { key, notes }: { readonly key: string; readonly notes: RowNotes },
+): AsyncGenerator<string> {
   let mark = BYTE_ORDER_MARK;
+  let isChecked = false;
+  const check = (bytes: Buffer): void => {
+    const head = bytes.toString("latin1", 0, HEAD_BYTES).replace(BYTE_ORDER_MARK, "").trimStart();
+    const form = isChecked ? undefined : formOf(head, key);
+    isChecked ||= head !== "";
+    if (form !== undefined) throw formError(what, form);
+  };
   const textOf = (bytes: Buffer): string => {
+    check(bytes);
     const text = decode(bytes);
     const bare = text.startsWith(mark) ? text.slice(mark.length) : text;
     mark = "";
@@ -40,10 +56,34 @@ export async function* decodedTexts(chunks: AsyncIterable<Buffer>, notes: RowNot
     }
     begun.push(chunk.subarray(last));
     length += chunk.length - last;
-    if (length > LONGEST_LINE) throw new BodyError("The body holds a line that is longer than 16 MiB");
+    if (length <= LONGEST_LINE) continue;
+    check(Buffer.concat(begun));
+    throw new BodyError(`Cannot ${what}: a line is longer than 16 MiB`);
   }
   if (length > 0) yield textOf(Buffer.concat(begun));
 }
+
+/** How a body begins that is not JSON lines, and what it is then. */
+const FORMS: readonly (readonly [begins: RegExp, form: string])[] = [
+  [/^(?:\xff\xfe|\xfe\xff|\S?\0)/, "UTF-16 text"],
+  [/^</, "a web page or XML"],
+  [/^\[/, "one JSON array"],
+  [/^\{(?:[^\n]*[,{[])?[^\S\n]*\n/, "JSON over several lines"],
+  [/^(?:data|event|id|retry)?:/, "a stream of events (SSE)"],
+];
+
+/** The form of a body that is not JSON lines, by its first bytes; undefined: not known. @param key the name of a column, if it is CSV */
+function formOf(head: string, key: string): string | undefined {
+  if (head.startsWith(GZIP)) return "compressed more often than it says";
+  const cells = (/^.*/.exec(head)?.[0] ?? "").split(/[,;\t|]/).map((cell) => cell.replace(/^\W+|\W+$/g, ""));
+  const isTable = cells.length > 1 && cells.includes(key) && !head.startsWith("{");
+  return FORMS.find(([begins]) => begins.test(head))?.[1] ?? (isTable ? "a table (CSV)" : undefined);
+}
+
+export const formError = (what: string, form: string): FormError =>
+  new FormError(
+    `Cannot ${what}: the export is ${form}, not one JSON object a line. Tell the service's owner`,
+  );
 
 /** The bytes as latin1. Within JSON 0xff is nothing, and a line keeps its length. */
 function decode(bytes: Buffer): string {

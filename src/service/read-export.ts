@@ -6,7 +6,7 @@ import type { RawLine } from "../sync/event.ts";
 import type { Batch, Row } from "../sync/service.ts";
 import { bytesOf } from "./body.ts";
 import type { Export } from "./client.ts";
-import { decodedTexts } from "./decode.ts";
+import { decodedTexts, formError } from "./decode.ts";
 import { envelopeCode, streamError } from "./error-table.ts";
 import type { RowParser } from "./rows.ts";
 
@@ -23,7 +23,7 @@ const LATEST = 1_000;
  * the body ended properly and every line was a row. The raw lines are what arrived; see `decodedTexts` for the few exceptions.
  * Every row that could be read is handed on, also those before and after what is wrong; then the error is thrown.
  * @param what the end of "Cannot …" for errors, such as "read people (2026-01-02)"
- * @throws BodyError for a body that is cut, silent, without rows for too long, ended by the error line, or holds a line that
+ * @throws FormError for a body that is not JSON lines; BodyError for a body that is cut, silent, without rows for too long, ended by the error line, or holds a line that
  * is no row
  */
 export async function* readExport(
@@ -31,14 +31,12 @@ export async function* readExport(
   parser: RowParser,
   what: string,
 ): AsyncGenerator<Batch> {
-  const { body, gzipped, usage, idleMs } = await open();
+  const { body, headers, usage, idleMs } = await open();
   const batcher = new Batcher(parser, what);
   const lines = split2("\n", (line: string) => batcher.add(line), {
     decodeStrings: false,
     readableHighWaterMark: 2,
   });
-  // An error on the way is thrown where the lines are read.
-  pipeline(decodedTexts(bytesOf(body, gzipped, usage), parser.notes), lines, () => undefined);
   const period = Math.min(LATEST, idleMs);
   /** For how long the reader of the rows has waited. */
   let waitedMs = 0;
@@ -50,6 +48,8 @@ export async function* readExport(
   }, period).unref();
   let failure: ConnectorError | undefined;
   try {
+    // An error on the way is thrown where the lines are read.
+    pipeline(decodedTexts(what, bytesOf(what, { body, headers }, usage), parser), lines, () => undefined);
     for await (const batch of lines as AsyncIterable<Batch>) {
       waitedMs = Number.NEGATIVE_INFINITY;
       yield batch;
@@ -124,6 +124,8 @@ class Batcher {
       value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
     const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
     if (code !== undefined) throw streamError(this.#what, code);
+    const isPage = value["success"] === true && Array.isArray(value["data"]) && !(this.#parser.key in value);
+    if (isPage) throw formError(this.#what, "a page of the list");
     const row = this.#parser.parse(oneLine(line), value);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;

@@ -21,12 +21,14 @@ const MAX_WALKED_PAGES = 20;
 /** The attempts at a window, in their order. It begins with one export if no export proved the window before. */
 export function attemptsAt(pass: Pass): readonly Attempt[] {
   const { window, count, rules } = pass;
-  if (window.kind === "undated") return UNDATED.filter((attempt) => count.known || attempt === "export");
+  const isExported = rules.isExported && !rules.windowSize.exportsLackForm;
+  if (window.kind === "undated")
+    return UNDATED.filter((attempt) => (attempt === "export" ? isExported : count.known));
   if (window.kind === "open" && window.from < rules.yesterday) return ["export", "halve"];
   const isRange = hasSeveralDays(window);
   if (isRange && (pass.isWalked || count.rows > rules.windowSize.most)) return ["halve"];
   const [first, afterFailure] = isRange ? [RANGE, RANGE.slice(1)] : [WHOLE, WHOLE_AFTER_FAILURE];
-  const can = { export: rules.isExported, pages: isWalkable(pass), halve: true };
+  const can = { export: isExported, pages: isWalkable(pass), halve: true };
   const attempts = rules.windowSize.exportsFail ? afterFailure : first;
   return attempts.filter((attempt) => attempt !== "ends" && can[attempt]);
 }
@@ -42,7 +44,7 @@ function isWalkable({ window, count, after = count, rules }: Pass): boolean {
 
 /** How the window ends after an attempt, or the attempts that are still to be made. @param left those after this one */
 export function whatFollows(attempt: Attempt, verdict: Verdict, left: readonly Attempt[], pass: Pass): Next {
-  if (verdict === "failed") return left;
+  if (verdict === "failed") return left.filter((one) => one !== "export" || !pass.lacksForm);
   if (verdict !== "again" || pass.why !== "retry") return verdict;
   // Two runs showed fewer rows than they counted, and counted no more rows afterwards. Either rows left during both, or the
   // export lacks rows that the count lacks too. The pages tell which, because they read the rows another way.

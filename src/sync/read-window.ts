@@ -36,14 +36,22 @@ export async function* readWindow(
     const verdict = await verdictOn(attempt, pass, left);
     const next = whatFollows(attempt, verdict, left, pass);
     if (typeof next === "string") return yield pass.outcome(next);
-    if (attempt === "export" && next[0] === "pages" && !pass.isClean)
-      warn(rules.service, `${pass.cause.message}. It is read page by page`);
+    warnOfExport(attempt, next, pass);
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
   throw new BodyError(`${pass.cause.message}. The state stays before it. Run again later`, {
     cause: pass.cause,
   });
+}
+
+/** An export that is something else than lines is warned about once: every export will be. */
+function warnOfExport(attempt: Attempt, [next]: readonly Attempt[], pass: Pass): void {
+  const { service, windowSize, isListed } = pass.rules;
+  const isOther = pass.lacksForm && isListed && !windowSize.exportsLackForm;
+  if (pass.lacksForm) windowSize.exportsLackForm = true;
+  const fails = attempt === "export" && next === "pages" && !pass.isClean && !pass.lacksForm;
+  if (isOther || fails) warn(service, `${pass.cause.message}. It is read page by page`);
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */

@@ -57,6 +57,19 @@ describe.each(Object.entries(BAD))("%s", (_, answer) => {
   });
 });
 
+it.each([429, 503])(
+  "a submission that a %i with two Retry-After refuses is made again, and paid once",
+  async (status) => {
+    const refusals = [{ ...envelope(status, "RATE_LIMITED"), headers: { "retry-after": ["1", "1"] } }];
+    const settings = { domains: ITEMS.slice(0, 1) };
+    const refuse = () => refusals.pop();
+    await playScene({
+      settings,
+      syncs: [{ behaviour: { refuse }, bought: settings.domains }, { bought: [] }],
+    });
+  },
+);
+
 const PROCESSING = { result: () => ({ status: 200, body: { status: "processing" } }) };
 /** The platform always throws its state away. */
 const onlyD: Sync = {

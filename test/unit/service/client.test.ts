@@ -92,7 +92,7 @@ describe("a request", () => {
   it.each<[meets: string, answers: readonly Answer[], said: string]>([
     ["an answer", [OK], "1 answer, 1 answer, 1 answered 200"],
     ["an answer in gzip", [GZIPPED], "1 answer, 1 answer, 1 answered 200"],
-    ["an encoding that was not asked for", [BROTLI], "1 DataError, 1 DataError, 1 answered 200"],
+    ["an encoding that was not asked for", [BROTLI], "1 DataError, 1 answer, 1 answered 200"],
     ["damaged gzip, then an answer", [DAMAGED, OK], "2 answer, 1 answer, 1 answered 200"],
     ["no content", [{ status: 204 }], "1 ConfigError, 1 answer, 1 answered 204"],
     ["no JSON", [{ body: "<p>" }], "5 TransientError, 1 answer, 1 answered 200"],

@@ -36,7 +36,7 @@ it("keeps nothing of a gzipped body that it has read, however small the chunks i
   let rows = 0;
   let most = 0;
   for await (const batch of readExport(
-    async () => ({ body: sent, gzipped: true, idleMs: 60_000, usage: noUsage() }),
+    async () => ({ body: sent, headers: { "content-encoding": "gzip" }, idleMs: 60_000, usage: noUsage() }),
     parser,
     "read people",
   )) {

@@ -14,9 +14,15 @@ import { holdTimers } from "../../support/session.ts";
 
 const parser = (): RowParser => new RowParser({ key: "id", cursor: "discoveredAt", schema: null });
 
+const GZIP = { "content-encoding": "gzip" };
+
 /** The batches of a body. */
 const batchesOf = (body: Readable, gzipped = false, by = parser()): AsyncGenerator<Batch> =>
-  readExport(async () => ({ body, gzipped, idleMs: 60_000, usage: noUsage() }), by, "read people");
+  readExport(
+    async () => ({ body, headers: gzipped ? GZIP : {}, idleMs: 60_000, usage: noUsage() }),
+    by,
+    "read people",
+  );
 
 type Read = { rows: Row[]; texts: string[]; notes: RowNotes };
 
