@@ -42,6 +42,9 @@ export class OutputError extends ConfigError {}
 /** There is nothing at an address of the service. */
 export class NotFoundError extends ConfigError {}
 
+/** Nothing of the service is at its address, so no other request will work. */
+export class AddressError extends ConfigError {}
+
 /** The service cannot answer now: no connection, 5xx, maintenance, rate limit. It may answer later. */
 export class TransientError extends ConnectorError {
   readonly failureType = "transient_error";

@@ -1,4 +1,4 @@
-import { ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
+import { AddressError, ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
 import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
 import type { Probed, Reader } from "../run/reader.ts";
 import type { Run } from "../run/run.ts";
@@ -23,7 +23,8 @@ export async function* probeStreams({ readers, session }: Run): AsyncGenerator<P
       (probed) => ({ reader, ...probed }),
       (error: unknown) => {
         session.signal.throwIfAborted();
-        if (error instanceof UnreachableError || isOfAll(error, reader)) throw error;
+        const isLost = error instanceof UnreachableError || error instanceof AddressError;
+        if (isLost || isOfAll(error, reader)) throw error;
         return { reader, error };
       },
     );

@@ -8,10 +8,13 @@ import type { Notice } from "../sync/event.ts";
 import { type Body, readBody } from "./body.ts";
 import { type Deadline, openDeadline } from "./deadline.ts";
 import {
+  addressError,
   answerWithoutForm,
   envelopeCode,
   isBug,
+  isOfInterface,
   isPlainRedirect,
+  isWebPage,
   networkError,
   OUT_OF_CREDITS,
   type Place,
@@ -128,6 +131,8 @@ export class Client {
   #clockOffset: number | undefined;
   /** Whether any answer has come. */
   #hasConnected = false;
+  /** Whether any answer was one of the interface. */
+  hasAnswered = false;
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -147,6 +152,11 @@ export class Client {
   /** Whether any answer has shown the service's time. */
   get knowsTime(): boolean {
     return this.#clockOffset !== undefined;
+  }
+
+  /** The error of an address at which nothing of the service is. */
+  misplaced(what: string, cause: unknown): ConnectorError {
+    return addressError(what, this.#options.place, cause);
   }
 
   /** The error of an answer of this service. `what` is the end of "Cannot …", such as "collect a company look-up". */
@@ -172,7 +182,9 @@ export class Client {
       const value = toJson(body);
       const isError = value === undefined || envelopeCode(value) !== undefined;
       const parsed = isError ? undefined : parse(value, { ...response, body });
-      return parsed ?? this.#unusable(what, response, value);
+      if (parsed === undefined) return this.#unusable(what, response, value ?? body.toString("latin1"));
+      this.hasAnswered = true;
+      return parsed;
     });
   }
 
@@ -264,7 +276,8 @@ export class Client {
     const { tries = MAX_TRIES, place, notify } = this.#options;
     const isFirst = isUnsent && !this.#hasConnected;
     const attempts = Math.min(tries, isFirst ? FIRST_TRIES : MAX_TRIES);
-    if (failures >= attempts) throw isFirst ? new UnreachableError(error.message, { cause: error }) : error;
+    const isLost = isFirst || (!this.hasAnswered && isWebPage(error));
+    if (failures >= attempts) throw isLost ? new UnreachableError(error.message, { cause: error }) : error;
     const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
     const progress = { attempt: failures + 1, attempts, waitMs: pauseMs };
     const reason = error.reason ?? error.message;
@@ -340,6 +353,7 @@ export class Client {
   #failed(what: string, cause: unknown, response: Response | undefined): Failed {
     if (isBug(cause)) throw cause;
     const error = cause instanceof ConnectorError ? cause : networkError(what, this.#options.place, cause);
+    this.hasAnswered ||= isOfInterface(error);
     const { status = 0, headers = {}, answered = 0 } = response ?? {};
     // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
     const isLimited = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "");
@@ -362,7 +376,7 @@ export class Client {
   #unusable(what: string, { status }: Response, value: unknown): never {
     const code = envelopeCode(value);
     if (status >= 300 || code !== undefined) throw this.refusal(what, status, code);
-    throw answerWithoutForm(what, this.#options.place);
+    throw answerWithoutForm(what, this.#options.place, typeof value === "string" && /^\s*</.test(value));
   }
 
   async #pause(ms: number): Promise<void> {

@@ -1,4 +1,5 @@
 import {
+  AddressError,
   BodyError,
   ConfigError,
   type ConnectorError,
@@ -300,9 +301,24 @@ const WITHOUT_FORM = transient(
   "If it stays so, check {url}: it may point to a web page",
 );
 
-/** An answer that says neither what was asked for nor what is wrong. */
-export const answerWithoutForm = (what: string, place: Place): ConnectorError =>
-  toError(what, place, WITHOUT_FORM, {});
+const WEB_PAGE = transient("the answer is a web page, not JSON", "{url} looks wrong: check its path");
+
+/** An answer that says neither what was asked for nor what is wrong. @param isPage whether it begins as markup */
+export const answerWithoutForm = (what: string, place: Place, isPage: boolean): ConnectorError =>
+  toError(what, place, isPage ? WEB_PAGE : WITHOUT_FORM, {});
+
+export const isWebPage = ({ reason }: ConnectorError): boolean => reason === WEB_PAGE.wrong;
+
+/** @param cause why not even the documented paths of an address have anything */
+export const addressError = (what: string, { host, settings }: Place, cause: unknown): AddressError =>
+  new AddressError(
+    `Cannot ${what} at ${host}: nothing of the service is at this address (status 404). ` +
+      `${settings.url} looks wrong: check its path`,
+    { cause },
+  );
+
+/** Whether an error has a code of the interface: then the service has answered. */
+export const isOfInterface = ({ code = "" }: ConnectorError): boolean => Object.hasOwn(FAILURES, code);
 
 /** The service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {

@@ -1,9 +1,16 @@
-import { BodyError, ConfigError, DataError, NotFoundError, TransientError } from "../base/errors.ts";
+import {
+  BodyError,
+  ConfigError,
+  DataError,
+  NotFoundError,
+  TransientError,
+  UnreachableError,
+} from "../base/errors.ts";
 import { isObject, objectOf } from "../base/json.ts";
 import { elementTexts } from "../base/json-text.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
-import { listPathOf, type RowStreamSpec, SOURCES } from "../catalog/streams.ts";
+import { listPathOf, PEOPLE, type RowStreamSpec, SOURCES } from "../catalog/streams.ts";
 import type { Endpoints } from "../config/config.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Batch, Count, Page, PlacedRow, Row, Service } from "../sync/service.ts";
@@ -75,7 +82,8 @@ export class StreamApi implements Service {
     const what = `read ${name} (${describe(window)})`;
     const query = { ...windowFilters(window), ...filters };
     const open = (): Promise<Export> =>
-      this.#client.open(what, path, query, once).catch((error: unknown) => {
+      this.#client.open(what, path, query, once).catch(async (error: unknown) => {
+        if (await isMisplaced(this.#client, error)) throw this.#client.misplaced(what, error);
         throw once ? ofItsRows(what, error) : error;
       });
     return readExport(open, parser, what);
@@ -158,7 +166,10 @@ export const withoutTotal = (stream: string): string =>
 
 /** Whether a request was answered by no more than that it failed. Whether the service is down, a count says. */
 const isUnmade = (error: unknown): error is TransientError =>
-  error instanceof TransientError && error.scope !== "run" && !wasNeverSent(error);
+  error instanceof TransientError &&
+  !(error instanceof UnreachableError) &&
+  error.scope !== "run" &&
+  !wasNeverSent(error);
 
 /** The rows of a request that was not made come another way, or are missing: that is no outage. */
 function ofItsRows(what: string, error: unknown): unknown {
@@ -184,7 +195,10 @@ export type List = Omit<Received, "body"> & {
 
 const NO_PAGE: List = { elements: [], texts: () => [], total: null, asked: 0, answered: 0 };
 
-/** Asks a list, under its endpoint's filters. An error names the path, which the interface may not say. */
+/**
+ * Asks a list, under its endpoint's filters. An error names the path, which the interface may not say.
+ * @throws AddressError if nothing of the service is at its address
+ */
 export async function readList(
   client: Client,
   { spec, paths, filters }: ListEndpoint,
@@ -196,12 +210,24 @@ export async function readList(
   try {
     return await client.getJson(what, path, { ...query, ...filters }, toList, once);
   } catch (error) {
+    if (await isMisplaced(client, error, spec)) throw client.misplaced(what, error);
     if (spec.endpoint === null || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(
       `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into endpoints.${spec.endpoint}`,
       { cause: error, code: error.code },
     );
   }
+}
+
+/** Whether nothing was found, there has been no answer of the interface, and nothing is where it says that people are. */
+async function isMisplaced(client: Client, error: unknown, asked?: RowStreamSpec): Promise<boolean> {
+  if (!(error instanceof NotFoundError) || client.hasAnswered) return false;
+  if (asked === PEOPLE) return true;
+  const people = client.getJson("read people", PEOPLE.listPath, { limit: "1" }, toList, true);
+  return await people.then(
+    () => false,
+    (failure: unknown) => failure instanceof NotFoundError,
+  );
 }
 
 /** Undefined for what is no list. Some services write an empty one as null, which is one only together with its pagination. */

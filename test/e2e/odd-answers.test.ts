@@ -1,8 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { idsOf } from "../support/airbyte-messages.ts";
+import { idsOf, recordsOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
+import { catalogFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { listOf, serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
@@ -163,5 +164,47 @@ describe("a key that is limited", () => {
       expect(`${stdout}${stderr}`).toMatch(/Cannot read .*The service limits requests until 2/);
       expect(requests.length - before, words.join(" ")).toBeLessThan(4);
     }
+  });
+});
+
+describe("an address at which nothing of the service is", () => {
+  it.each<[what: string, answer: Answer]>([
+    ["404", { status: 404, body: '{"error":"Not Found"}' }],
+    [
+      "404 with a code",
+      { status: 404, body: '{"success":false,"error":{"code":"NOT_FOUND","message":"?"}}' },
+    ],
+    ["a web page", { body: "<!doctype html><p>Sign in</p>" }],
+  ])("is named once, by each command: %s", async (_, answer) => {
+    const { url } = await serve((_request, response) => give(response, answer));
+    const config = await file("config.json", { base_url: `${url}/api/v1/v1`, api_key: KEY });
+    const catalog = await catalogFor({ companies: {}, people: {}, sources: {} });
+    for (const [program, words] of [
+      [CONNECTOR, ["check"]],
+      [CONNECTOR, ["discover"]],
+      [CONNECTOR, ["read"]],
+      [CONNECTOR, ["read", "--catalog", catalog]],
+      [TAP, []],
+      [TAP, ["--discover"]],
+    ] as const) {
+      const clock = hurriedClock();
+      const { stdout, stderr } = await run(program, [...words, "--config", config], { clock });
+      const lines = `${stdout}${stderr}`
+        .split("\n")
+        .filter((line) => /"level":"error"|"ERROR"|FAILED/.test(line));
+      expect(lines, words.join(" ")).toEqual([
+        expect.stringContaining("base_url looks wrong: check its path"),
+      ]);
+      expect(`${stdout}${stderr}`).not.toContain("verify_counts");
+    }
+  });
+
+  it("is not that of a service whose list of companies alone is missing", async () => {
+    const { config } = await sandboxWith(
+      { companies: 3, faults: ["no-company-list"] },
+      { verify_counts: false },
+    );
+    const { messages } = await connector(["read", "--config", config, "--stream", "companies"]);
+    expect(recordsOf(messages, "companies")).toHaveLength(3);
   });
 });

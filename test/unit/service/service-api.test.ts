@@ -170,11 +170,12 @@ it.each<[Answer, Record<"rowAt" | "page", string>]>([
 
 const OUTAGE = "TransientError (5 times)";
 const UNMADE = NO_PAGE;
+const MISPLACED = "AddressError (2 times)";
 
 it.each<[Answer, question: string, page: string, nextPage: string, exported: string, once: string]>([
   [[400, "INVALID_PARAMETER"], "ConfigError", "ConfigError", "0 rows", "ConfigError", "ConfigError"],
   [[401, "INVALID_API_KEY"], "ConfigError", "ConfigError", "ConfigError", "ConfigError", "ConfigError"],
-  [404, "NotFoundError", "NotFoundError", "0 rows", "NotFoundError", "NotFoundError"],
+  [404, MISPLACED, MISPLACED, MISPLACED, MISPLACED, MISPLACED],
   [503, OUTAGE, UNMADE, UNMADE, OUTAGE, "BodyError"],
   ["no JSON", NO_FORM, NO_PAGE, NO_PAGE, "BodyError", "BodyError"],
   [refusal("QUOTA_EXCEEDED"), "ConfigError", "ConfigError", "ConfigError", "BodyError", "BodyError"],
@@ -184,7 +185,7 @@ it.each<[Answer, question: string, page: string, nextPage: string, exported: str
   expect(outcomes).toEqual([question, ...rest]);
   // A look past the end proves nothing without an answer. The daily check asks once.
   expect(await outcome("rowAt", [answer])).toMatch(/^unknown/);
-  expect(await outcome("sources", [answer])).toMatch(/^\w+Error$/);
+  expect(await outcome("sources", [answer])).toMatch(/^\w+Error( \(2 times\))?$/);
 });
 
 it.each(Object.keys(CALLS) as Call[])(
@@ -204,8 +205,11 @@ describe("a stream", () => {
   });
 
   it("whose path is not there names the path and the setting that corrects it", async () => {
-    const { api } = await open([404], { spec: { ...SPEC, endpoint: "companies" } });
+    const { api } = await open([404, list([]), 404], { spec: { ...SPEC, endpoint: "companies" } });
     await expect(api.count(ALL)).rejects.toThrow(/\/companies .*endpoints\.companies/);
+    expect(await rowsOf(api.page(ALL, 3))).toBe("0 rows");
+    await expect(api.page(ALL, 1)).rejects.toThrow(/\/companies .*endpoints\.companies/);
+    await expect(allOf(api, ALL, false)).rejects.toThrow(/nothing at this address/);
   });
 
   it("has the sources of all pages of their list", async () => {
