@@ -46,18 +46,22 @@ export class RowReader implements Reader {
     const service = this.#session.streamApi(this.spec, { cursor: null, schema });
     const rows: Row[] = [];
     let bytes = 0;
-    let isExported = this.spec.exportPath !== null;
+    const firstPage = async (): Promise<void> => {
+      rows.push(...(await service.page({ kind: "all" }, 1)).rows);
+    };
+    if (this.spec.exportPath === null) await firstPage();
     try {
-      for await (const batch of isExported ? service.stream({ kind: "all" }) : []) {
+      for await (const batch of this.spec.exportPath === null ? [] : service.stream({ kind: "all" })) {
         rows.push(...batch);
         bytes += batch.reduce((sum, { raw }) => sum + raw.length, 0);
         if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
       }
     } catch (error) {
       if (!(error instanceof FormError)) throw error;
-      isExported = false;
+      await firstPage().catch((other: unknown) => {
+        throw other instanceof NotFoundError ? error : other;
+      });
     }
-    if (!isExported) rows.push(...(await service.page({ kind: "all" }, 1)).rows);
     const visible = rows.filter(({ isSuppressed }) => isSuppressed !== true);
     return visible.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
   }

@@ -289,7 +289,7 @@ export class Client {
   /** @throws a TransientError that says how long the service wants to be left alone, if that is too long for this run */
   #requirePatience({ error, waitMs }: Failed): void {
     const { patienceMs = Number.POSITIVE_INFINITY, clock } = this.#options;
-    if (this.usage.waitedMs + waitMs <= patienceMs) return;
+    if (waitMs === 0 || this.usage.waitedMs + waitMs <= patienceMs) return;
     const until = new Date(clock.now() + waitMs).toISOString();
     const { message, code } = error;
     const text = `${message}. The service limits requests until ${until} or longer: run it again then`;

@@ -30,9 +30,10 @@ export async function* decodedTexts(
   let mark = BYTE_ORDER_MARK;
   let isChecked = false;
   const check = (bytes: Buffer): void => {
+    if (isChecked) return;
     const head = bytes.toString("latin1", 0, HEAD_BYTES).replace(BYTE_ORDER_MARK, "").trimStart();
-    const form = isChecked ? undefined : formOf(head, key);
-    isChecked ||= head !== "";
+    isChecked = head.includes("\n") || bytes.length >= HEAD_BYTES;
+    const form = formOf(head, key);
     if (form !== undefined) throw formError(what, form);
   };
   const textOf = (bytes: Buffer): string => {
@@ -56,9 +57,9 @@ export async function* decodedTexts(
     }
     begun.push(chunk.subarray(last));
     length += chunk.length - last;
-    if (length <= LONGEST_LINE) continue;
-    check(Buffer.concat(begun));
-    throw new BodyError(`Cannot ${what}: a line is longer than 16 MiB`);
+    // The form may be known long before the first line ends.
+    if (!isChecked) check(Buffer.concat(begun));
+    if (length > LONGEST_LINE) throw new BodyError(`Cannot ${what}: a line is longer than 16 MiB`);
   }
   if (length > 0) yield textOf(Buffer.concat(begun));
 }

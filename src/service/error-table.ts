@@ -207,6 +207,7 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
     "DEPTH_ZERO_SELF_SIGNED_CERT",
     "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
     "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    "UNABLE_TO_GET_ISSUER_CERT",
   ].map((code): [string, Failure] => [code, UNTRUSTED]),
   [
     "ERR_SSL_WRONG_VERSION_NUMBER",

@@ -1,7 +1,7 @@
 import { pipeline } from "node:stream";
 import split2 from "split2";
 import { BodyError, ConnectorError, ScrambledError } from "../base/errors.ts";
-import { isObject, tryParseJson } from "../base/json.ts";
+import { isObject, type JsonObject, tryParseJson } from "../base/json.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Batch, Row } from "../sync/service.ts";
 import { bytesOf } from "./body.ts";
@@ -124,8 +124,7 @@ class Batcher {
       value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
     const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
     if (code !== undefined) throw streamError(this.#what, code);
-    const isPage = value["success"] === true && Array.isArray(value["data"]) && !(this.#parser.key in value);
-    if (isPage) throw formError(this.#what, "a page of the list");
+    if (hasRows(value, this.#parser.key)) throw formError(this.#what, "one JSON object with a list of rows");
     const row = this.#parser.parse(oneLine(line), value);
     // An empty object says nothing, and would keep a body without rows alive.
     return line === "{}" ? undefined : row;
@@ -145,6 +144,12 @@ class Batcher {
     return new BodyError(`Cannot ${this.#what}: ${wrong}`, { cause: this.fault });
   }
 }
+
+/** Whether an object is no row, but has rows, as an answer of a list does. */
+const hasRows = (value: JsonObject, key: string): boolean =>
+  !(key in value) &&
+  ((value["success"] === true && Array.isArray(value["data"])) ||
+    Object.values(value).some((list) => Array.isArray(list) && isObject(list[0]) && key in list[0]));
 
 /** JSON allows a carriage return between its tokens only, where a space means the same and ends no line for any reader. */
 const oneLine = (json: string): RawLine => json.replaceAll("\r", " ") as RawLine;
