@@ -44,7 +44,8 @@ function isWalkable({ window, count, after = count, rules }: Pass): boolean {
 
 /** How the window ends after an attempt, or the attempts that are still to be made. @param left those after this one */
 export function whatFollows(attempt: Attempt, verdict: Verdict, left: readonly Attempt[], pass: Pass): Next {
-  if (verdict === "failed") return left.filter((one) => one !== "export" || !pass.lacksForm);
+  const { exportsLackForm } = pass.rules.windowSize;
+  if (verdict === "failed") return left.filter((one) => one !== "export" || !exportsLackForm);
   if (verdict !== "again" || pass.why !== "retry") return verdict;
   // Two runs showed fewer rows than they counted, and counted no more rows afterwards. Either rows left during both, or the
   // export lacks rows that the count lacks too. The pages tell which, because they read the rows another way.

@@ -1,4 +1,4 @@
-import { BodyError, type ConnectorError, DataError, FormError, ScrambledError } from "../base/errors.ts";
+import { BodyError, type ConnectorError, DataError, ScrambledError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import type { Status } from "./coverage.ts";
@@ -95,11 +95,6 @@ export class Pass {
   /** Why the latest attempt proves nothing. */
   get cause(): ConnectorError {
     return this.#error ?? unproven(this);
-  }
-
-  /** Whether the latest attempt met an export that is something else than lines. */
-  get lacksForm(): boolean {
-    return this.#error instanceof FormError;
   }
 
   /** Whether rows are passed on without being remembered. */

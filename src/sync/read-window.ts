@@ -1,4 +1,4 @@
-import { BodyError } from "../base/errors.ts";
+import { BodyError, FormError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import type { LineBatch } from "./event.ts";
 import { type Attempt, attemptsAt, isShown, judge, type Verdict, whatFollows } from "./ladder.ts";
@@ -36,22 +36,15 @@ export async function* readWindow(
     const verdict = await verdictOn(attempt, pass, left);
     const next = whatFollows(attempt, verdict, left, pass);
     if (typeof next === "string") return yield pass.outcome(next);
-    warnOfExport(attempt, next, pass);
+    const isNew = !pass.isClean && !rules.windowSize.exportsLackForm;
+    if (attempt === "export" && next[0] === "pages" && isNew)
+      warn(rules.service, `${pass.cause.message}. It is read page by page`);
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
   throw new BodyError(`${pass.cause.message}. The state stays before it. Run again later`, {
     cause: pass.cause,
   });
-}
-
-/** An export that is something else than lines is warned about once: every export will be. */
-function warnOfExport(attempt: Attempt, [next]: readonly Attempt[], pass: Pass): void {
-  const { service, windowSize, isListed } = pass.rules;
-  const isOther = pass.lacksForm && isListed && !windowSize.exportsLackForm;
-  if (pass.lacksForm) windowSize.exportsLackForm = true;
-  const fails = attempt === "export" && next === "pages" && !pass.isClean && !pass.lacksForm;
-  if (isOther || fails) warn(service, `${pass.cause.message}. It is read page by page`);
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */
@@ -72,6 +65,10 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
   } catch (error) {
     if (!(error instanceof BodyError)) throw error;
     pass.fail(error);
+    if (error instanceof FormError && !windowSize.exportsLackForm) {
+      windowSize.exportsLackForm = true;
+      if (rules.isListed) warn(service, `${error.message}. It is read page by page`);
+    }
   }
   if (pass.isFull)
     warn(

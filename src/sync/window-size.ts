@@ -16,7 +16,7 @@ export class WindowSize {
   readonly most: number;
   /** Whether no export proved the last window, so that the next one gets a single export. */
   exportsFail = false;
-  /** Whether an export was something else than lines, so that none is asked for any more. */
+  /** Whether an export was something else than lines, which is warned about once: none is asked for any more. */
   exportsLackForm = false;
   #rows = FIRST_SIZE;
 
