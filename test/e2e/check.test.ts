@@ -137,8 +137,6 @@ describe("check", () => {
     ["a wrong plan", { plan: "agency" }, "", {}, /plan.*ENDPOINT_NOT_ON_PLAN.*Use a key of the right plan/],
     ["no subscription", { plan: "inactive" }, "", {}, /no active subscription.*Renew/],
     ["a foreign source", { allowedSources: [] }, "", { source_slug: "crm" }, /no access.*source_slug/],
-    ["a web page", { faults: ["html:times=always"] }, "", {}, /not JSON.*base_url/],
-    ["a wrong path", {}, "/elsewhere", {}, /status 404.*base_url/],
     ["a service that speaks http", {}, "https", {}, /not in https/],
   ])("fails for %s and says what to do", async (_what, options, place, settings, message) => {
     await using sandbox = await startSandbox({ people: 5, ...options });
