@@ -210,7 +210,7 @@ export async function readList(
   try {
     return await client.getJson(what, path, { ...query, ...filters }, toList, once);
   } catch (error) {
-    if (await isMisplaced(client, error, spec)) throw client.misplaced(what, error);
+    if (await isMisplaced(client, error)) throw client.misplaced(what, error);
     if (spec.endpoint === null || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(
       `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into endpoints.${spec.endpoint}`,
@@ -219,10 +219,9 @@ export async function readList(
   }
 }
 
-/** Whether nothing was found, there has been no answer of the interface, and nothing is where it says that people are. */
-async function isMisplaced(client: Client, error: unknown, asked?: RowStreamSpec): Promise<boolean> {
+/** Whether nothing was found, nothing has answered before, and nothing is where the interface says that people are. */
+async function isMisplaced(client: Client, error: unknown): Promise<boolean> {
   if (!(error instanceof NotFoundError) || client.hasAnswered) return false;
-  if (asked === PEOPLE) return true;
   const people = client.getJson("read people", PEOPLE.listPath, { limit: "1" }, toList, true);
   return await people.then(
     () => false,
