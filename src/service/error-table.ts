@@ -289,6 +289,8 @@ const AFTER_SENDING: ReadonlySet<string> = new Set([
 /** Whether a request that got no answer cannot have reached the service. */
 export function wasNeverSent(cause: unknown): boolean {
   const code = codeInChain(cause) ?? "";
+  const call = callInChain(cause);
+  if (call !== undefined) return call === "connect" || call === "getaddrinfo";
   return NETWORK.has(code) && !AFTER_SENDING.has(code);
 }
 
@@ -362,6 +364,13 @@ export const worded = (remedy: string, { url, address, newKey, key }: SettingNam
     .replace("{url}", url)
     .replace("{address}", address)
     .replace("{newKey}", () => newKey.replace("{key}", key));
+
+/** The system's call that failed. An attempt at several addresses fails with an error for each. */
+function callInChain(error: unknown): unknown {
+  for (let next = error; isObject(next); next = next["cause"] ?? Object(next["errors"])[0])
+    if (next["syscall"] !== undefined) return next["syscall"];
+  return undefined;
+}
 
 function codeInChain(error: unknown): string | undefined {
   for (let next = error; isObject(next); next = next["cause"]) {

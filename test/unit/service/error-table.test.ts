@@ -124,6 +124,16 @@ describe("a request without an answer", () => {
     },
   );
 
+  it("was sent or not by the system's call that failed, at one address or at each", () => {
+    const failed = (syscall: string) => Object.assign(coded("EHOSTUNREACH"), { syscall });
+    const all = new AggregateError([failed("connect"), failed("connect")]);
+    expect([failed("connect"), Object.assign(all, { code: "ETIMEDOUT" })].map(wasNeverSent)).toEqual([
+      true,
+      true,
+    ]);
+    expect([failed("read"), failed("write")].map(wasNeverSent)).toEqual([false, false]);
+  });
+
   it("goes by the outermost code however deep it lies", () => {
     const outer = new Error("outer", { cause: new Error("between", { cause: coded("ENOTFOUND") }) });
     expect(networkError("x", PLACE, outer).reason).toContain("(ENOTFOUND)");
