@@ -1,4 +1,4 @@
-import { FormError, NotFoundError } from "../base/errors.ts";
+import { BodyError, NotFoundError } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
 import { fromLatin1 } from "../base/text.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
@@ -57,7 +57,7 @@ export class RowReader implements Reader {
         if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
       }
     } catch (error) {
-      if (!(error instanceof FormError)) throw error;
+      if (!(error instanceof BodyError)) throw error;
       await firstPage().catch((other: unknown) => {
         throw other instanceof NotFoundError ? error : other;
       });

@@ -64,10 +64,11 @@ export async function* decodedTexts(
   if (length > 0) yield textOf(Buffer.concat(begun));
 }
 
+const PAGE = "a web page or XML";
 /** How a body begins that is not JSON lines, and what it is then. */
 const FORMS: readonly (readonly [begins: RegExp, form: string])[] = [
   [/^(?:\xff\xfe|\xfe\xff|\S?\0)/, "UTF-16 text"],
-  [/^</, "a web page or XML"],
+  [/^</, PAGE],
   [/^\[/, "one JSON array"],
   [/^\{(?:[^\n]*[,{[])?[^\S\n]*\n/, "JSON over several lines"],
   [/^(?:data|event|id|retry)?:/, "a stream of events (SSE)"],
@@ -81,10 +82,13 @@ function formOf(head: string, key: string): string | undefined {
   return FORMS.find(([begins]) => begins.test(head))?.[1] ?? (isTable ? "a table (CSV)" : undefined);
 }
 
-export const formError = (what: string, form: string): FormError =>
-  new FormError(
+/** A page of a gateway passes: the next export may be lines again. */
+export function formError(what: string, form: string): BodyError {
+  const Failure = form === PAGE ? BodyError : FormError;
+  return new Failure(
     `Cannot ${what}: the export is ${form}, not one JSON object a line. Tell the service's owner`,
   );
+}
 
 /** The bytes as latin1. Within JSON 0xff is nothing, and a line keeps its length. */
 function decode(bytes: Buffer): string {

@@ -251,7 +251,7 @@ describe("a service behind TLS", () => {
     await writeFile(join(folder, "der"), der);
     const args = ["check", "--config", await configAt(url)];
     for (const [bad, reason] of [
-      [folder, "directory"],
+      [folder, "it is a folder"],
       [join(folder, "loop"), "links"],
       [join(folder, "none"), "no such file"],
       [join(folder, "der"), "no certificate"],

@@ -129,7 +129,6 @@ describe("an export that is something else than lines", () => {
     ["JSON over several lines", (lines) => lines.replaceAll("}\n", "},\n")],
     ["a stream of events", (lines) => `: hi\n${lines.replaceAll("{", "data: {")}`],
     ["a table", () => '"id";"discoveredAt"\n1;2026-03-01\n'],
-    ["a web page", () => "<!doctype html><p>Sign in</p>"],
     ["one JSON object with", (lines) => listOf(3, JSON.parse(json(lines)))],
     ["one JSON object with", (lines) => `{"people":${json(lines)}}`],
     ["compressed more often", (lines) => gzipSync(lines)],
@@ -140,6 +139,16 @@ describe("an export that is something else than lines", () => {
     expect([code, ids]).toEqual([0, IDS]);
     expect(warned).toEqual([expect.stringContaining(`the export is ${form}`)]);
     expect(exports()).toBe(1);
+  });
+
+  it("is a page of a gateway once: the next exports are read", async () => {
+    let pages = 0;
+    const { read, exports } = await serveOdd({
+      exported: (lines) => ({ body: pages++ === 0 ? "<!doctype html><p>Sign in</p>" : lines }),
+    });
+    const { code, ids, warned } = await read();
+    expect([code, ids, warned]).toEqual([0, IDS, []]);
+    expect(exports()).toBeGreaterThan(1);
   });
 });
 
