@@ -13,41 +13,32 @@ import { codeOf, reasonOf } from "./reason.ts";
  * @param name the file in messages, such as `config file "x"`
  */
 export function textDecoder(name: string): (piece?: Uint8Array) => string {
-  let [line, isStart, cut] = [1, true, Buffer.alloc(0)];
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let line = 1;
+  let before: Uint8Array | undefined;
+  const refuse = (nth: number): ConfigError =>
+    new ConfigError(
+      `Cannot read the ${name}: line ${nth} is not UTF-8, but another encoding, such as UTF-16 (PowerShell's ">") or ` +
+        "Latin-1. Save the file as UTF-8",
+    );
   return (piece) => {
-    const bytes = piece === undefined ? cut : Buffer.concat([cut, piece]);
-    const whole = bytes.subarray(0, piece === undefined ? bytes.length : endOfCharacters(bytes));
     // Each character of UTF-16 and UTF-32 that ASCII has, has a NUL.
-    const isWide = isStart && whole.subarray(0, 4).includes(0);
-    if (isWide || !isUtf8(whole)) {
-      for (let at = 0; !isWide && isUtf8(lineAt(whole, at)); line += 1) at += lineAt(whole, at).length;
-      throw new ConfigError(
-        `Cannot read the ${name}: line ${line} is not UTF-8, but another encoding, such as UTF-16 (PowerShell's ">") or ` +
-          "Latin-1. Save the file as UTF-8",
-      );
+    if (before === undefined && piece?.subarray(0, 4).includes(0)) throw refuse(1);
+    try {
+      const text = decoder.decode(piece, { stream: piece !== undefined });
+      line += text.split("\n").length - 1;
+      before = piece;
+      return text;
+    } catch {
+      // A character may begin in the piece before.
+      const begun = latin1(before).replace(/^.*\n|^[\x80-\xbf]+/s, "");
+      const lines = `${begun}${latin1(piece)}`.split("\n");
+      throw refuse(line + lines.findIndex((one) => !isUtf8(Buffer.from(one, "latin1"))));
     }
-    const text = whole.toString("utf8").replace(isStart ? /^\uFEFF/ : "", "");
-    [line, isStart, cut] = [
-      line + text.split("\n").length - 1,
-      isStart && whole.length === 0,
-      bytes.subarray(whole.length),
-    ];
-    return text;
   };
 }
 
-const lineAt = (bytes: Buffer, start: number): Buffer => {
-  const end = bytes.indexOf("\n", start) + 1;
-  return bytes.subarray(start, end === 0 ? bytes.length : end);
-};
-
-/** The index after the last character of UTF-8 of which no byte is missing. */
-function endOfCharacters(bytes: Buffer): number {
-  const first = bytes.findLastIndex((byte) => (byte & 0xc0) !== 0x80);
-  const byte = bytes[first] ?? 0;
-  const size = byte < 0xc0 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-  return first + size > bytes.length ? first : bytes.length;
-}
+const latin1 = (bytes: Uint8Array = Buffer.alloc(0)): string => Buffer.from(bytes).toString("latin1");
 
 /**
  * Reads a text file of UTF-8, without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their
