@@ -1,6 +1,6 @@
-import { ConfigError } from "../base/errors.ts";
 import type { ItemKind } from "../config/items.ts";
 import { type Cut, readCells } from "../output/files/csv.ts";
+import { unusable } from "../output/files/open-text.ts";
 
 /** Other names of the column, without signs. */
 const COLUMNS: Readonly<Record<ItemKind, RegExp>> = {
@@ -9,14 +9,12 @@ const COLUMNS: Readonly<Record<ItemKind, RegExp>> = {
 };
 
 /** Words that names of columns are made of. A domain that is made of nothing else is not bought, but named. */
-const WORDS = new Set(
-  (
-    "account accounts address attributes business companies company contact contacts customer customers data domain domains " +
-    "email emails field fields fqdn homepage host hostname id item items keyword lead leads name names organisation organization " +
-    "organizations people person primary properties record records result results row rows site source text url user users value " +
-    "web website work"
-  ).split(" "),
-);
+const WORDS = (
+  "account accounts address attributes business companies company contact contacts customer customers data domain domains " +
+  "email emails field fields fqdn homepage host hostname id item items keyword lead leads name names organisation organization " +
+  "organizations people person primary properties record records result results row rows site source text url user users value " +
+  "web website work"
+).split(" ");
 
 /**
  * Reads the texts of a file of items: one on each line, or CSV or JSON lines with the column.
@@ -42,12 +40,12 @@ export async function readItemFile(
       const [text] = row.cells;
       if (typeof text === "string") each(isName(text) ? "the name of a column" : text, row.line);
       else if (text !== undefined && text !== null)
-        throw new ConfigError(`Cannot use the ${name}: line ${row.line} has no text as "${kind}"`);
+        throw unusable(name, `line ${row.line} has no text as "${kind}"`);
     }
 }
 
 /** An address is none, because no name of a column has an `@`. */
 function isName(text: string): boolean {
   const words = text.replace(/([a-z])(?=[A-Z])/g, "$1 ").split(/[^\p{L}\p{N}@]+/u);
-  return /\p{L}/u.test(text) && words.every((word) => word === "" || WORDS.has(word.toLowerCase()));
+  return /\p{L}/u.test(text) && words.every((word) => word === "" || WORDS.includes(word.toLowerCase()));
 }

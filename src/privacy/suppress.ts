@@ -1,8 +1,7 @@
 import { hash } from "node:crypto";
-import { ConfigError } from "../base/errors.ts";
 import { fromLatin1 } from "../base/text.ts";
 import { type ItemKind, normalizeItem } from "../config/items.ts";
-import { textOf } from "../output/files/open-text.ts";
+import { textOf, unusable } from "../output/files/open-text.ts";
 
 /** A field that identifies a person or a company. */
 export type NamingField = "id" | ItemKind;
@@ -125,15 +124,14 @@ export function readSuppression(path: string | null): Suppression {
   if (path === null) return new Suppression([]);
   const name = `suppress_file "${path}"`;
   const text = textOf(name, path);
-  const refuse = (why: string): never => {
-    throw new ConfigError(`Cannot use the ${name}: ${why}`);
-  };
-  if (text.trim() === "") refuse("it is empty. If it is to name no one, write a comment into it");
+  if (text.trim() === "")
+    throw unusable(name, "it is empty. If it is to name no one, write a comment into it");
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim().replace(/(?:^|\s+)#.*/, ""));
   const entries = lines.map((line) => (line === "" ? [] : namesOf(line)));
   const wrong = linesWith(entries, (names) => names === undefined);
   if (wrong !== "") {
-    refuse(
+    throw unusable(
+      name,
       `${wrong} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. Write a host or an ` +
         "address alone, one a line, without quotes, path or port; an id with other characters as its digest",
     );

@@ -168,17 +168,12 @@ class Differences {
       if (keys.some((key) => key !== key.trim() && isShown(this.#table.mark(key.trim()).marks)))
         throw new DataError(`${cannot}: keys of the table have spaces around them. Write them without`);
     if (this.#keysWith((marks) => isInTable(marks) && isShown(marks)) > 0) return;
-    if (this.#rowsRead + this.#keysWith(isInTable) === 0) return;
-    const other =
-      "they have no key in common. It is another table, or its keys were hashed with another salt";
     const isEmpty = this.#keysWith(isInTable) === 0;
-    const why =
-      this.#rowsRead === 0
-        ? "the service shows no row now. Run again later"
-        : isEmpty
-          ? "the table has no row"
-          : other;
-    throw new DataError(`${cannot}: ${why}`);
+    if (this.#rowsRead === 0 && isEmpty) return;
+    if (this.#rowsRead === 0) throw new DataError(`${cannot}: the service shows no row now. Run again later`);
+    if (isEmpty) throw new DataError(`${cannot}: the table has no row`);
+    const why = "It is another table, or its keys were hashed with another salt";
+    throw new DataError(`${cannot}: they have no key in common. ${why}`);
   }
 
   /**

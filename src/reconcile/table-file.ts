@@ -2,6 +2,7 @@ import { ConfigError } from "../base/errors.ts";
 import { quoted } from "../base/json.ts";
 import { instant } from "../base/time.ts";
 import { type Cells, type Cut, readCells } from "../output/files/csv.ts";
+import { unusable } from "../output/files/open-text.ts";
 import { type Moment, NO_MOMENT, type TableRow } from "./key-table.ts";
 
 /** The columns of a table. `cursor` null: rows have no date. `zone`: of dates without an offset. */
@@ -28,13 +29,13 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
     return [bare, new RegExp(`^${bare}$`)] as const;
   });
   const rowOf = ({ cells: [key, cursor], line }: Cells): TableRow => {
-    const unusable = (why: string) => new ConfigError(`Cannot use the ${name}: line ${line} ${why}`);
-    if ((typeof key !== "string" && typeof key !== "number") || key === "") throw unusable("has no key");
+    if ((typeof key !== "string" && typeof key !== "number") || key === "")
+      throw unusable(name, `line ${line} has no key`);
     const date = form.cursor === null ? "" : `${cursor ?? ""}`.trim();
     const moment = momentIn(date);
     if (typeof moment !== "string") return { key: `${key}`, moment };
     const which = /^[\w :.,+/[\]-]{0,40}$/.test(date) ? `the date ${quoted(date)}` : "a date";
-    throw unusable(`has ${which}, which ${moment}`);
+    throw unusable(name, `line ${line} has ${which}, which ${moment}`);
   };
   const guess = (cuts: readonly Cut[]) => firstTwo(cuts, form);
   for await (const found of readCells({ name, path, columns, isList: false, guess })) yield found.map(rowOf);

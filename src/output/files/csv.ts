@@ -1,8 +1,7 @@
-import type { Parser } from "papaparse";
-import { ConfigError } from "../../base/errors.ts";
+import type { ParseResult, Parser } from "papaparse";
 import { isObject, tryParseJson } from "../../base/json.ts";
 import { plural } from "../../base/text.ts";
-import { piecesOf } from "./open-text.ts";
+import { piecesOf, unusable } from "./open-text.ts";
 
 /** The cells of one row in the wanted columns, and the line on which the row begins, from 1. */
 export type Cells = { readonly cells: readonly unknown[]; readonly line: number };
@@ -29,6 +28,7 @@ export type FedFile = {
   readonly guess: (cuts: readonly Cut[]) => (Cut & { readonly isHeader: boolean }) | string;
 };
 
+const SEPARATORS = [",", ";", "\t", "|"];
 /** Separates nothing. */
 const NONE = "\u001f";
 /** Formats by these separators have no quotes: psql, MySQL and Redshift write them as they are. */
@@ -36,13 +36,6 @@ const WITHOUT_QUOTES = new Set([NONE, "\t", "|"]);
 /** Characters of one line. A quote that nothing closes would make a line of the rest. */
 const LONGEST_LINE = 8_000_000;
 
-type Parsed = {
-  readonly data: string[][];
-  readonly errors: { row?: number }[];
-  readonly meta: { cursor: number };
-};
-/** A carriage return before a line break is a space. */
-type LineEnd = "\n" | "\r";
 /** Finds the cells of the whole lines of a text, which is the end of the file or not. Returns the length of these lines. */
 type Take = (text: string, isLast: boolean, found: Cells[]) => number;
 
@@ -56,50 +49,46 @@ export const csvCell = (text: string): string =>
  */
 export async function* readCells(file: FedFile): AsyncGenerator<readonly Cells[]> {
   const { Parser } = (await import("papaparse")).default;
-  const { name, path } = file;
   let rest = "";
   let take: Take | undefined;
-  for await (const { text, isLast } of piecesOf(name, path)) {
+  for await (const { text, isLast } of piecesOf(file.name, file.path)) {
     rest += text;
-    if (take === undefined && !isLast && !rest.trimStart().includes("\n") && rest.length < LONGEST_LINE / 100)
-      continue;
+    const hasLine = isLast || rest.trimStart().includes("\n") || rest.length >= LONGEST_LINE / 100;
+    if (take === undefined && !hasLine) continue;
     const found: Cells[] = [];
     try {
       take ??= takeOf(file, rest, Parser);
       rest = rest.slice(take(rest, isLast, found));
-    } catch (cause) {
+    } finally {
       yield found;
-      throw cause instanceof ConfigError
-        ? new ConfigError(`Cannot use the ${name}: ${cause.message}`)
-        : cause;
     }
-    yield found;
   }
 }
 
 function takeOf(file: FedFile, head: string, Papa: typeof Parser): Take {
-  const end: LineEnd = head.includes("\n") ? "\n" : "\r";
+  const end = head.includes("\n") ? "\n" : "\r";
   const text = head.replace(/^\s*[\r\n]/, "");
   const [first = ""] = text.split(end, 1);
-  if (first.trim() === "")
-    throw new ConfigError("it is empty. If it is to name none, write a header into it");
+  if (first.trim() === "") throw unusable(file.name, EMPTY);
   return first.trimStart().startsWith("{") && isObject(parseRow(first))
     ? fromJson(file, end)
     : fromCsv(file, text, end, Papa);
 }
 
-function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Parser): Take {
+function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof Parser): Take {
   const [first = ""] = head.split(newline, 1);
   const parserOf = (separator: string, isPlain: boolean) => {
     // A space between separator and quote would make the quote a part of the cell.
     const delimiter = first.includes(`${separator} "`) && !isPlain ? `${separator} ` : separator;
     return new Papa({ delimiter, newline, ...(isPlain ? { fastMode: true } : {}) });
   };
-  const layout = layoutOf(file, (separator) => {
-    const { data }: Parsed = parserOf(separator, WITHOUT_QUOTES.has(separator)).parse(head, 0, false);
-    return data[0] ?? [];
+  const cuts = (file.isList ? [NONE, ...SEPARATORS] : SEPARATORS).map((separator) => {
+    const parser = parserOf(separator, WITHOUT_QUOTES.has(separator));
+    const { data }: ParseResult<string[]> = parser.parse(head, 0, false);
+    return cutOf(file, separator, data[0] ?? []);
   });
-  if (typeof layout === "string") throw new ConfigError(`its first line ${layout}`);
+  const layout = layoutOf(file, cuts);
+  if (typeof layout === "string") throw unusable(file.name, `its first line ${layout}`);
   const { separator, places, isHeader } = layout;
   const isPlain = WITHOUT_QUOTES.has(separator) && !(separator === NONE && isHeader);
   const parser = parserOf(separator, isPlain);
@@ -107,9 +96,9 @@ function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Par
   const advice = `${isPlain ? "Write CSV with commas" : "Put a cell that holds a separator in quotes"}, and remove footers`;
   let [line, least, most] = [1, 0, 0];
   return (text, isLast, found) => {
-    const { data, errors, meta }: Parsed = parser.parse(text, 0, !isLast);
+    const { data, errors, meta }: ParseResult<string[]> = parser.parse(text, 0, !isLast);
     for (const [nth, row] of data.entries()) {
-      if (nth === errors[0]?.row) throw new ConfigError(`line ${line} ${OPEN_QUOTE}`);
+      if (nth === errors[0]?.row) throw unusable(file.name, `line ${line} ${OPEN_QUOTE}`);
       const begins = line;
       line += 1;
       for (const cell of row) if (cell.includes(newline)) line += cell.split(newline).length - 1;
@@ -119,12 +108,12 @@ function fromCsv(file: FedFile, head: string, newline: LineEnd, Papa: typeof Par
       if (isFirst) [least, most] = [isHeader ? row.findLastIndex(isFilled) + 1 : row.length, row.length];
       if (row.length < least || (row.length > most && row.slice(most).some(isFilled))) {
         const counts = `${plural(row.length, "cell")}, and the first line ${least}`;
-        throw new ConfigError(`line ${begins} has ${counts}. ${advice}`);
+        throw unusable(file.name, `line ${begins} has ${counts}. ${advice}`);
       }
       if (!(isFirst && isHeader))
         found.push({ line: begins, cells: places.map((place) => cellOf(row[place])) });
     }
-    if (text.length - meta.cursor > LONGEST_LINE) throw new ConfigError(`line ${line} ${OPEN_QUOTE}`);
+    if (text.length - meta.cursor > LONGEST_LINE) throw unusable(file.name, `line ${line} ${OPEN_QUOTE}`);
     return meta.cursor;
   };
 }
@@ -134,14 +123,10 @@ const OPEN_QUOTE =
   "begins a cell with a quote that nothing closes. Close it, and write a quote inside of quotes twice";
 
 /** Where the wanted columns are, by the first line; a text: why that line cannot be used. */
-function layoutOf(file: FedFile, namesBy: (separator: string) => readonly string[]) {
-  const separators = file.isList ? [NONE, ",", ";", "\t", "|"] : [",", ";", "\t", "|"];
+function layoutOf(file: FedFile, cuts: Cut[]) {
   const found = ({ places }: Cut): number => places.filter((place) => place >= 0).length;
-  const cuts = separators
-    .map((separator) => cutOf(file, separator, namesBy(separator)))
-    .sort((a, b) => found(b) - found(a) || b.names.length - a.names.length);
-  const [best] = cuts as [Cut, ...Cut[]];
-  return best.places.includes(-1) ? file.guess(cuts) : { ...best, isHeader: true };
+  const [best] = cuts.sort((a, b) => found(b) - found(a) || b.names.length - a.names.length);
+  return best === undefined || best.places.includes(-1) ? file.guess(cuts) : { ...best, isHeader: true };
 }
 
 /** Columns by their names, or by the last part of a name with dots, which tools that flatten objects write. */
@@ -161,9 +146,10 @@ function unquoted(cell = ""): string {
   return inner === undefined ? cell : inner.replaceAll('""', '"');
 }
 
+const EMPTY = "it is empty. If it is to name none, write a header into it";
 const NO_OBJECT = "is no JSON object. Write one on each line";
 
-function fromJson(file: FedFile, end: LineEnd): Take {
+function fromJson(file: FedFile, end: string): Take {
   let [line, names] = [0, ""];
   let cut: Cut | undefined;
   /** Whether a line named every column. Later ones may leave out what is null. */
@@ -175,17 +161,17 @@ function fromJson(file: FedFile, end: LineEnd): Take {
       line += 1;
       if (one.trim() === "") continue;
       const row = parseRow(one);
-      if (!isObject(row)) throw new ConfigError(`line ${line} ${NO_OBJECT}`);
+      if (!isObject(row)) throw unusable(file.name, `line ${line} ${NO_OBJECT}`);
       const keys = Object.keys(row);
       if (cut === undefined || keys.join() !== names) cut = cutOf(file, "", keys);
       names = keys.join();
       isNamed ||= !cut.places.includes(-1);
       const layout = isNamed ? cut : file.guess([cut]);
-      if (typeof layout === "string") throw new ConfigError(`line ${line} ${layout}`);
+      if (typeof layout === "string") throw unusable(file.name, `line ${line} ${layout}`);
       const values = Object.values(row);
       found.push({ line, cells: layout.places.map((place) => values[place]) });
     }
-    if (rest.length > LONGEST_LINE) throw new ConfigError(`line ${line + 1} ${NO_OBJECT}`);
+    if (rest.length > LONGEST_LINE) throw unusable(file.name, `line ${line + 1} ${NO_OBJECT}`);
     return text.length - rest.length;
   };
 }

@@ -21,14 +21,15 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
 ];
 const HEAD = 4096;
 
-/** Throws ConfigError if a file is in another form than lines of text. */
+/** @param name the file in messages, such as `table "x"` */
+export const unusable = (name: string, why: string): ConfigError =>
+  new ConfigError(`Cannot use the ${name}: ${why}`);
+
 function refuseForm(name: string, bytes: Buffer): void {
   const head = bytes.toString("latin1", 0, HEAD);
   const [, form] = FORMS.find(([pattern]) => pattern.test(head)) ?? [];
   if (form !== undefined)
-    throw new ConfigError(
-      `Cannot use the ${name}: it is ${form}. Save it as CSV, as a JSON object on each line, or as plain lines`,
-    );
+    throw unusable(name, `it is ${form}. Save it as CSV, as a JSON object on each line, or as plain lines`);
 }
 
 const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
