@@ -20,9 +20,12 @@ type StreamRows = {
   readonly cursor: string | null;
 };
 
-const DIALECTS = { duckdb: duckdbView, postgres: postgresScript };
+const DIALECTS = {
+  duckdb: (streams: readonly StreamRows[]) => streams.map(duckdbView).join(""),
+  postgres: (streams: readonly StreamRows[]) => `${BEGIN}${streams.map(postgresTable).join("")}COMMIT;\n`,
+};
 
-export type Dialect = keyof typeof DIALECTS;
+type Dialect = keyof typeof DIALECTS;
 
 /** Prints the statements that make a view of each stream, with the newest row of each key. Throws ConfigError. */
 export async function showSql(folder: string, dialect: Dialect, { stdout }: Runtime): Promise<number> {
@@ -30,102 +33,93 @@ export async function showSql(folder: string, dialect: Dialect, { stdout }: Runt
   const streams = found.filter(({ files }) => files.length > 0);
   if (streams.length === 0)
     throw new ConfigError(`Cannot query "${folder}": it has no rows. Name a folder of read --output`);
-  const [before, after] = dialect === "postgres" ? [BEGIN, ["COMMIT;"]] : [[], []];
-  const lines = [...before, ...streams.flatMap(DIALECTS[dialect]), ...after];
-  await write(stdout, toLatin1(`${lines.join("\n")}\n`));
+  await write(stdout, toLatin1(DIALECTS[dialect](streams)));
   return 0;
 }
 
 async function rowsOf(folder: string, spec: StreamSpec): Promise<StreamRows> {
   try {
     const names = await namesIn(folder);
-    const [full] = names
+    const full = names
       .filter((name) => /^full-\d{9}$/.test(name))
-      .sort()
-      .slice(-1);
-    const refreshed = full === undefined ? [] : (await namesIn(join(folder, full))).filter(isVisible);
-    const own = names.filter(isVisible);
+      .toSorted()
+      .at(-1);
     const newest = full && join(folder, full);
-    const files = [...own, ...refreshed.map((name) => join(`${full}`, name))]
-      .sort((one, two) => numberOf(basename(one)) - numberOf(basename(two)))
-      .map((name) => join(folder, name));
+    const own = pathsOf(folder, names);
+    const files = [...own, ...(newest ? pathsOf(newest, await namesIn(newest)) : [])];
+    files.sort((one, two) => numberOf(basename(one)) - numberOf(basename(two)));
     return { spec, folder, newest, files, cursor: own.length === 0 ? null : spec.cursorField };
   } catch (cause) {
     throw new ConfigError(`Cannot read the folder "${folder}": ${reasonOf(cause)}`, { cause });
   }
 }
 
-const isVisible = (name: string): boolean => /^[^.].*\.jsonl(\.gz)?$/.test(name);
+const pathsOf = (folder: string, names: readonly string[]): string[] =>
+  names.filter((name) => /^[^.].*\.jsonl(\.gz)?$/.test(name)).map((name) => join(folder, name));
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const name = (text: string): string => `"${text}"`;
 
 /** Without these options DuckDB drops fields that come late, and takes texts for dates. */
-function duckdbView({ spec, folder, cursor }: StreamRows): readonly string[] {
+function duckdbView({ spec, folder, cursor }: StreamRows): string {
   const escaped = folder.replace(/[[*?]/g, "[$&]");
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
-  return [
-    `CREATE OR REPLACE VIEW ${spec.name} AS`,
-    `SELECT * EXCLUDE (_file)${cursor ? ` REPLACE (${moment} AS ${name(cursor)})` : ""}`,
-    `FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,`,
-    "  sample_size = -1, map_inference_threshold = -1, dateformat = 'none', timestampformat = 'none',",
-    "  hive_partitioning = false, filename = '_file')",
-    String.raw`WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (`,
-    String.raw`  '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))`,
-    `    FROM glob(${literal(join(escaped, "full-*/*.jsonl*"))})))`,
-    `QUALIFY row_number() OVER (PARTITION BY ${spec.primaryKey.map(name).join(", ")}`,
-    `  ORDER BY ${moment ? `${moment} DESC NULLS LAST, ` : ""}${String.raw`regexp_extract(_file, '-(\d{9})-[^/]*$', 1)`} DESC) = 1;`,
-  ];
+  return String.raw`CREATE OR REPLACE VIEW ${spec.name} AS
+SELECT * EXCLUDE (_file)${cursor ? ` REPLACE (${moment} AS ${name(cursor)})` : ""}
+FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,
+  sample_size = -1, map_inference_threshold = -1, dateformat = 'none', timestampformat = 'none',
+  hive_partitioning = false, filename = '_file')
+WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (
+  '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))
+    FROM glob(${literal(join(escaped, "full-*/*.jsonl*"))})))
+QUALIFY row_number() OVER (PARTITION BY ${spec.primaryKey.map(name).join(", ")}
+  ORDER BY ${moment ? `${moment} DESC NULLS LAST, ` : ""}regexp_extract(_file, '-(\d{9})-[^/]*$', 1) DESC) = 1;
+`;
 }
 
 /** jsonb refuses NUL, and one date that PostgreSQL cannot read would make every query fail. */
-const BEGIN = [
-  String.raw`\set ON_ERROR_STOP on`,
-  String.raw`\set QUIET on`,
-  String.raw`\encoding UTF8`,
-  "SET client_min_messages = warning;",
-  "SET TIME ZONE 'UTC';",
-  "BEGIN;",
-  "CREATE FUNCTION pg_temp.moment(text) RETURNS timestamptz LANGUAGE plpgsql AS",
-  "  $$ BEGIN RETURN $1::timestamptz; EXCEPTION WHEN others THEN RETURN NULL; END $$;",
-  "CREATE TEMPORARY TABLE lines (line text);",
-  "CREATE TABLE IF NOT EXISTS loaded_files (load serial PRIMARY KEY, file text UNIQUE);",
-];
+const BEGIN = String.raw`\set ON_ERROR_STOP on
+\set QUIET on
+\encoding UTF8
+SET client_min_messages = warning;
+SET TIME ZONE 'UTC';
+BEGIN;
+CREATE FUNCTION pg_temp.moment(text) RETURNS timestamptz LANGUAGE plpgsql AS
+  $$ BEGIN RETURN $1::timestamptz; EXCEPTION WHEN others THEN RETURN NULL; END $$;
+CREATE TEMPORARY TABLE lines (line text);
+CREATE TABLE IF NOT EXISTS loaded_files (load serial PRIMARY KEY, file text UNIQUE);
+`;
 
-function postgresScript({ spec, newest, folder, files, cursor }: StreamRows): readonly string[] {
+function postgresTable({ spec, newest, folder, files, cursor }: StreamRows): string {
   const table = `${spec.name}_loads`;
   const keys = spec.primaryKey.map((key) => `record -> ${literal(key)}`).join(", ");
   const fields = { ...loadSchema(spec.name).properties, ...(cursor && { [cursor]: TIMESTAMP }) };
-  const columns = Object.entries(fields).map((field) => `${columnOf(...field)} AS ${name(field[0])}`);
-  return [
-    `CREATE TABLE IF NOT EXISTS ${table} (load int, record jsonb, moment timestamptz);`,
-    ...files.flatMap((file) => loadOf(file, table, cursor)),
-    `DELETE FROM ${table} USING loaded_files WHERE ${table}.load = loaded_files.load`,
-    `  AND starts_with(file, ${literal(join(folder, "full-"))})`,
-    `  AND NOT starts_with(file, ${literal(join(newest ?? folder, "/"))});`,
-    `CREATE OR REPLACE VIEW ${spec.name} AS`,
-    `SELECT DISTINCT ON (${keys})`,
-    ...columns.map((column) => `  ${column},`),
-    "  record",
-    `FROM ${table}`,
-    `ORDER BY ${keys}, moment DESC NULLS LAST, load DESC;`,
-  ];
+  const columns = Object.entries(fields).map((field) => `  ${columnOf(...field)} AS ${name(field[0])},\n`);
+  return `CREATE TABLE IF NOT EXISTS ${table} (load int, record jsonb, moment timestamptz);
+${files.map((file) => loadOf(file, table, cursor)).join("")}DELETE FROM ${table} USING loaded_files WHERE ${table}.load = loaded_files.load
+  AND starts_with(file, ${literal(join(folder, "full-"))})
+  AND NOT starts_with(file, ${literal(join(newest ?? folder, "/"))});
+CREATE OR REPLACE VIEW ${spec.name} AS
+SELECT DISTINCT ON (${keys})
+${columns.join("")}  record
+FROM ${table}
+ORDER BY ${keys}, moment DESC NULLS LAST, load DESC;
+`;
 }
 
 /** Loads a file that is not loaded yet. A JSON line has no control characters, so they serve as quote and delimiter. */
-function loadOf(file: string, table: string, cursor: string | null): readonly string[] {
+function loadOf(file: string, table: string, cursor: string | null): string {
   const unpacked = `PROGRAM ${literal(`gzip -dc ${`'${file.replaceAll("'", String.raw`'\''`)}'`}`)}`;
   const source = file.endsWith(".gz") ? unpacked : literal(file);
   const moment = cursor === null ? "NULL" : `pg_temp.moment(record ->> ${literal(cursor)})`;
-  return [
-    `SELECT NOT EXISTS (SELECT FROM loaded_files WHERE file = ${literal(file)}) AS is_new \\gset`,
-    String.raw`\if :is_new`,
-    String.raw`\copy lines FROM ${source} (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')`,
-    `INSERT INTO loaded_files (file) VALUES (${literal(file)});`,
-    `INSERT INTO ${table} SELECT lastval(), record, ${moment} FROM (`,
-    String.raw`  SELECT regexp_replace(line, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb AS record FROM lines) AS rows;`,
-    "TRUNCATE lines;",
-    String.raw`\endif`,
-  ];
+  return String.raw`SELECT NOT EXISTS (SELECT FROM loaded_files WHERE file = ${literal(file)}) AS is_new \gset
+\if :is_new
+\copy lines FROM ${source} (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')
+INSERT INTO loaded_files (file) VALUES (${literal(file)});
+INSERT INTO ${table} SELECT lastval(), record, ${moment} FROM (
+  SELECT regexp_replace(line, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb AS record FROM lines) AS rows;
+TRUNCATE lines;
+\endif
+`;
 }
 
 /** A value of another type than the declared one is null. It is in the column `record`, as every other field. */
