@@ -30,7 +30,7 @@ let first: readonly AirbyteMessage[];
 
 beforeAll(async () => {
   // Small windows, so that one read has many states to go on from.
-  sandbox = await startSandbox({ people: PEOPLE, undated: 7, requestsPerMinute: 0 });
+  sandbox = await startSandbox({ people: PEOPLE, undated: 7 });
   config = await configFor(sandbox, { max_window_rows: 1000 });
   const [discovered] = await say("discover");
   catalog = discovered?.catalog ?? { streams: [] };

@@ -14,7 +14,7 @@ import { tempDir } from "../support/temp-dir.ts";
 // A field or a person that is dropped, hashed, not named, deselected or suppressed leaves nowhere: in no row, schema, state, log or summary.
 
 const SALT = "a long random text";
-const QUICK = { requestsPerMinute: 0, companies: 8, people: 60, undated: 3 } as const;
+const QUICK = { companies: 8, people: 60, undated: 3 } as const;
 const NEW_FIELD = "new-field:path=/people/stream:after=20:times=always";
 
 const rowsOf = (text: string): readonly object[] => linesOf(text).map((line) => JSON.parse(line));

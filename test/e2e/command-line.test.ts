@@ -15,7 +15,7 @@ import { atTerminal, Terminal, testProcess } from "../support/terminal.ts";
 
 const KEY = "svc_0a1b2c3d_00112233445566778899aabbccddee00";
 
-const QUICK = { people: 20, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
+const QUICK = { people: 20, undated: 2, companies: 3, sources: 2 };
 
 /** Command lines that are refused, each with a word of the sentence that says why. `tap …`: the tap. */
 const REFUSED: readonly (readonly [line: string, word: string])[] = [

@@ -137,7 +137,7 @@ describe("read", () => {
   });
 
   it("ends without the days of people who were erased and are still counted, and names the way out", async () => {
-    const omitted = { days: 6, requestsPerMinute: 0, faults: ["omit=10:lists=too"] };
+    const omitted = { days: 6, faults: ["omit=10:lists=too"] };
     await using sandbox = await startSandbox({ ...SMALL, people: 60, undated: 0, ...omitted });
     const end_date = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);
     const { code, messages } = await read(sandbox, { settings: { end_date } }, hurriedClock());

@@ -45,7 +45,7 @@ describe("code in the docs", () => {
   });
 
   it.each(pages.filter((page) => docBlocks(page).some(isOurs)))("runs: %s", async (page) => {
-    await using sandbox = await startSandbox({ requestsPerMinute: 0 });
+    await using sandbox = await startSandbox();
     const folder = await tempDir();
     await prepare(folder, sandbox);
     for (const block of docBlocks(page).filter(isOurs)) await runBlock(block, folder, sandbox);
@@ -123,7 +123,7 @@ async function runBlock(
 }
 
 it("docs/cron.md has a line that works as cron runs it, also while the run before is going on", async () => {
-  const account = { people: 30, companies: 4, requestsPerMinute: 0, latencyMs: 150 };
+  const account = { people: 30, companies: 4, latencyMs: 150 };
   await using sandbox = await startSandbox(account);
   const folder = join(await tempDir(), "contacts");
   await mkdir(folder);

@@ -13,7 +13,7 @@ import { doneIn } from "../support/job-stage.ts";
 import { dayOf, ids, people, type Row, reconcile } from "../support/reconcile.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const SMALL = { people: 60, undated: 2, companies: 5, sources: 3, requestsPerMinute: 0 };
+const SMALL = { people: 60, undated: 2, companies: 5, sources: 3 };
 
 async function read(sandbox: Sandbox, folder: string, ...more: readonly string[]): Promise<Ended> {
   return await run(CONNECTOR, ["read", "--config", await configFor(sandbox), "--output", folder, ...more]);

@@ -47,7 +47,7 @@ it("CD9: a connection of version 1.0 still has its streams, fields, types, keys 
   const items = { emails: ["a@a.example"] };
   const jobs = { company_lookup: { domains: ["a.example"] }, email_check: items, email_verification: items };
   const { sandbox, config } = await sandboxWith(
-    { people: 20, requestsPerMinute: 0 },
+    { people: 20 },
     { ...jobs, external_api: { api_url: "https://external.example.com", api_key: "k" } },
   );
   const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);

@@ -13,7 +13,7 @@ import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { run as runAny } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const SANDBOX = { people: 2_400, undated: 4, days: 100, requestsPerMinute: 0, now: "2026-03-20T10:00:00Z" };
+const SANDBOX = { people: 2_400, undated: 4, days: 100, now: "2026-03-20T10:00:00Z" };
 
 /** After how many bytes of its output a run is killed. */
 const PLACES = [10, 700, 2_000, 70_000, 250_000, 400_000, 600_000, 700_001];
@@ -174,7 +174,7 @@ async function smallDisk(): Promise<string> {
 
 describe.runIf(canMount)("a full disk", () => {
   it("ends a run into a folder with its place and the reason, and leaves no part", async () => {
-    const { config } = await sandboxWith({ people: 6_000, requestsPerMinute: 0 });
+    const { config } = await sandboxWith({ people: 6_000 });
     const output = join(await smallDisk(), "out");
     const { code, stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", output]);
     expect(code).toBe(1);
@@ -184,7 +184,7 @@ describe.runIf(canMount)("a full disk", () => {
   });
 
   it("ends a run that cannot save its state, and leaves the old one complete", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 20, requestsPerMinute: 0 });
+    const { sandbox, config } = await sandboxWith({ people: 20 });
     const folder = await smallDisk();
     const state = join(folder, "state.json");
     const args = ["read", "--config", config, "--stream", "people", "--state-file", state];
@@ -204,7 +204,7 @@ describe.runIf(canMount)("a full disk", () => {
 it.runIf(process.platform === "linux").each([">", ">>"])(
   "a run whose stdout is a file on a full disk takes no short write for a complete one: %s",
   async (redirect) => {
-    const { config } = await sandboxWith({ people: 500, undated: 0, requestsPerMinute: 0 });
+    const { config } = await sandboxWith({ people: 500, undated: 0 });
     const folder = await tempDir();
     const [out, state] = [join(folder, "rows.jsonl"), join(folder, "state.json")];
     const script = `"$0" "$1" read --config "$2" --format jsonl --stream people --state-file "$3"`;

@@ -10,7 +10,7 @@ import { hurriedClock } from "../support/in-process.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { atTerminal } from "../support/terminal.ts";
 
-const FEW = { people: 5, undated: 0, companies: 3, sources: 2, requestsPerMinute: 0 };
+const FEW = { people: 5, undated: 0, companies: 3, sources: 2 };
 
 /** What a shell says, with the program as `$1` and the config as `$2`. */
 const shell = async (script: string, ...words: readonly string[]): Promise<string> => {

@@ -330,7 +330,7 @@ describe("reconcile --recheck", () => {
   });
 
   it("counts rows dated before 1970 as rows without a date, and reads them again", async () => {
-    const { sandbox, config } = await sandboxWith({ people: 20, requestsPerMinute: 0 });
+    const { sandbox, config } = await sandboxWith({ people: 20 });
     sandbox.fault("redate=1969-07-20:people=3");
     const state = join(await tempDir(), "state.json");
     const all = await sync(config, state);

@@ -11,7 +11,7 @@ import { hurriedClock } from "../support/in-process.ts";
 import { recordsOf, tap } from "../support/tap.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-const SMALL: SandboxOptions = { people: 40, companies: 3, sources: 2, requestsPerMinute: 0 };
+const SMALL: SandboxOptions = { people: 40, companies: 3, sources: 2 };
 
 /** Reads people as JSON lines. */
 const JSONL = ["read", "--format", "jsonl", "--stream", "people"];

@@ -124,7 +124,7 @@ it.each([
   ["bytes that are no UTF-8", "bad-utf8:times=always"],
   ["a row without its id", "no-key:times=always"],
 ])("neither key nor row is in a message of a run that meets %s", async (_, fault) => {
-  const options = { key: KEY, people: 5, undated: 0, days: 1, requestsPerMinute: 0, faults: [fault] };
+  const options = { key: KEY, people: 5, undated: 0, days: 1, faults: [fault] };
   const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
   const { sandbox, config } = await sandboxWith(options, { start_date });
   const args = ["read", "--config", config, "--catalog", await catalogFor({ people: {} })];

@@ -8,7 +8,7 @@ import { catalogFor, configFor, sandboxWith } from "../support/configs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const ACCOUNT = {
-  ...{ people: 120, undated: 2, companies: 4, sources: 2, seed: 7, days: 60, requestsPerMinute: 0 },
+  ...{ people: 120, undated: 2, companies: 4, sources: 2, seed: 7, days: 60 },
   now: "2026-03-20T12:00:00Z",
 } satisfies SandboxOptions;
 

@@ -11,7 +11,7 @@ import { Kept, Terminal, testProcess } from "../support/terminal.ts";
 
 const NOON = "2026-03-20T12:00:00Z";
 const ACCOUNT = {
-  ...{ people: 400, undated: 3, companies: 4, sources: 1, seed: 7, days: 60, requestsPerMinute: 0 },
+  ...{ people: 400, undated: 3, companies: 4, sources: 1, seed: 7, days: 60 },
   now: NOON,
 } satisfies SandboxOptions;
 

@@ -61,7 +61,7 @@ beforeEach(() => {
   Object.assign(volume, { refuses: {}, mode: undefined, onRead: undefined });
 });
 
-const SMALL = { people: 20, undated: 2, companies: 3, sources: 2, requestsPerMinute: 0 };
+const SMALL = { people: 20, undated: 2, companies: 3, sources: 2 };
 
 /** Command lines that save a state, and where. */
 const SAVING: readonly (readonly [line: string, state: string])[] = [

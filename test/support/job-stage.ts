@@ -229,7 +229,7 @@ export async function sandboxStage(
 ): Promise<JobStage<Sandbox>> {
   const plan = setting === "email_check" ? ({ plan: "agency" } as const) : {};
   const now = options.now ?? MONDAY;
-  const small = { people: 20, companies: 4, requestsPerMinute: 0 };
+  const small = { people: 20, companies: 4 };
   const sandbox = await startSandbox({ ...small, ...plan, ...options, now });
   onTestFinished(() => sandbox.close());
   return new JobStage(sandbox, setting, settings, config, Date.parse(now) - Date.now());

@@ -42,7 +42,7 @@ export async function reconcile(
 
 /** An account whose people a table holds, and the state of the sync that filled it. */
 export async function synced(options: SandboxOptions = {}, settings: object = {}) {
-  const account = { people: 600, undated: 4, days: 60, requestsPerMinute: 0, ...options };
+  const account = { people: 600, undated: 4, days: 60, ...options };
   const { sandbox, config } = await sandboxWith(account, settings);
   const state = join(await tempDir(), "state.json");
   const read = ["read", "--config", config, "--state-file", state, "--format", "jsonl", "--stream", "people"];

@@ -24,7 +24,7 @@ let folder: string;
 
 beforeAll(async () => {
   await buildImage();
-  sandbox = await startSandbox({ people: 400, requestsPerMinute: 0 });
+  sandbox = await startSandbox({ people: 400 });
   folder = await tempDir();
   await chmod(folder, 0o755);
   await put("config.json", sandbox);
@@ -119,7 +119,7 @@ describe("the image", () => {
   });
 
   it("ends within ten seconds when it is stopped in the middle of a read", async () => {
-    await using slow = await startSandbox({ people: 400, requestsPerMinute: 0, bytesPerSecond: 1000 });
+    await using slow = await startSandbox({ people: 400, bytesPerSecond: 1000 });
     await put("slow.json", slow);
     const name = `stopped-${process.pid}`;
     const reading = docker(["read", "--config", "/config/slow.json"], ["--name", name]);

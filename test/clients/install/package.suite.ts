@@ -32,7 +32,7 @@ async function typeIn(words: string, env: Readonly<Record<string, string>>): Pro
 
 /** Fails unless every command in a folder of programs does its work. */
 async function expectCommands(programs: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  await using sandbox = await startSandbox({ people: 300, requestsPerMinute: 0 });
+  await using sandbox = await startSandbox({ people: 300 });
   const config = ["--config", await configFor(sandbox)];
   const call = (name: string, ...args: readonly string[]): Promise<string> =>
     outputOf(join(programs, name), args, { cwd: folder, env });

@@ -40,7 +40,7 @@ async function parsed(text: string): Promise<number> {
 }
 
 it("the platform's classes take every message of every command", async () => {
-  const sandbox = await startSandbox({ people: 300, companies: 30, requestsPerMinute: 0 });
+  const sandbox = await startSandbox({ people: 300, companies: 30 });
   const config = await configFor(sandbox, { email_check: { emails: ["a@x.example"] } });
   const catalog = await catalogFor({ people: {}, companies: {}, sources: {}, email_checks: {} });
   const read = ["read", "--config", config, "--catalog", catalog];

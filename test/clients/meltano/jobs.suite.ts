@@ -8,7 +8,7 @@ const ITEMS = ["1.example", "2.example", "a@x.example"];
 it("Meltano buys nothing twice with --full-refresh, and loads again what was bought", {
   timeout: 600_000,
 }, async () => {
-  await using mine = await newProject({ people: 20, companies: 5, requestsPerMinute: 0 });
+  await using mine = await newProject({ people: 20, companies: 5 });
   const { sandbox, env } = mine;
   const account = { EXTERNAL_API_API_URL: sandbox.url, EXTERNAL_API_API_KEY: sandbox.key };
   const emails = { EMAIL_VERIFICATION_EMAILS: '["a@x.example"]' };

@@ -86,7 +86,7 @@ describe("Meltano", () => {
   });
 
   it("loses nothing when the tap fails midway", async () => {
-    await using mine = await newProject({ people: 6000, companies: 5, requestsPerMinute: 0 });
+    await using mine = await newProject({ people: 6000, companies: 5 });
     const { sandbox } = mine;
     Object.assign(mine.env, settings({ MAX_WINDOW_ROWS: "1000", REQUESTS_PER_MINUTE: "6000" }));
     const running = mine.meltano("run", TAP, "target-jsonl");

@@ -71,7 +71,7 @@ it("target-postgres learns which rows are current when a table is read whole as 
 });
 
 it("reconcile names what a table lost, and the next sync loads it as docs/reconcile.md says", async () => {
-  await using mine = await loading("crm", { people: 400, undated: 3, days: 60, requestsPerMinute: 0 });
+  await using mine = await loading("crm", { people: 400, undated: 3, days: 60 });
   await copyFile(await configFor(mine.sandbox), join(mine.folder, "config.json"));
   const state = join(mine.folder, "state.json");
   await mine.shell(`meltano --log-level=error state get dev:${TAP}-to-target-postgres > ${state}`);

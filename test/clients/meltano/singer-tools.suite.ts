@@ -17,7 +17,7 @@ let folder: string;
 let config: string;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ people: 400, companies: 30, requestsPerMinute: 0 });
+  sandbox = await startSandbox({ people: 400, companies: 30 });
   folder = await tempDir();
   config = await configFor(sandbox);
 });

@@ -48,7 +48,6 @@ export const LAB_SANDBOX: SandboxOptions = {
   undated: 3,
   days: 60,
   companies: 10,
-  requestsPerMinute: 0,
   now: "2026-03-20T10:00:00Z",
 };
 

@@ -22,7 +22,6 @@ export function playPipeline(seed: number): Promise<readonly string[]> {
     undated: roll.pick([0, 0, 1, 7]),
     days: roll.pick([1, 3, 30, 90, 700]),
     companies: 5,
-    requestsPerMinute: 0,
     pageCap: roll.pick([10, 100, 1000]),
     now: new Date(Date.parse("2026-03-20T00:00:00Z") + roll.below(DAY)).toISOString(),
     seed,

@@ -5,7 +5,7 @@ import { get, linesOf, list, PEOPLE, STREAM, stream, totalOf } from "./http.ts";
 const PEOPLE_COUNT = 40;
 
 const started = (...faults: string[]): Promise<Sandbox> =>
-  startSandbox({ people: PEOPLE_COUNT, undated: 0, requestsPerMinute: 0, faults });
+  startSandbox({ people: PEOPLE_COUNT, undated: 0, faults });
 
 const ids = (rows: readonly { readonly id: string }[]): string[] => rows.map(({ id }) => id);
 

@@ -6,7 +6,7 @@ const LOOKUP = "/api/v1/external/company-lookup";
 const VERIFY = "/api/v1/public/verify";
 
 const start = (options: SandboxOptions = {}): Promise<Sandbox> =>
-  startSandbox({ people: 5, plan: "agency", requestsPerMinute: 0, now: "2026-03-02T10:00:00Z", ...options });
+  startSandbox({ people: 5, plan: "agency", now: "2026-03-02T10:00:00Z", ...options });
 
 const post = (sandbox: Sandbox, path: string, body: object): Promise<Got> =>
   ask(`${sandbox.url}${path}`, {

@@ -73,7 +73,7 @@ describe("an export", () => {
   /** The cuts of a body that some clients take for its end. Of the first two no transport can tell: the count must. */
   const CUTS = "close end close-gzip gzip-cut gzip-trailer fin length length-gzip length-reset midline reset";
   it.each(CUTS.split(" "))("that is cut by %s shows less than all", async (cut) => {
-    const account = { people: 200, undated: 0, requestsPerMinute: 0 };
+    const account = { people: 200, undated: 0 };
     const sandbox = await startSandbox({ ...account, faults: [`${cut}:after=100`] });
     onTestFinished(() => sandbox[Symbol.asyncDispose]());
     const { keys, error } = await readKeys(openSession(sandbox.url).api);

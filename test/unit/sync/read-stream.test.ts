@@ -6,7 +6,7 @@ import { hurriedClock } from "../../support/in-process.ts";
 
 describe("a stream", () => {
   it("reads a full refresh to its end, however little time the run may take", async () => {
-    await using sandbox = await startSandbox({ people: 1_200, requestsPerMinute: 0 });
+    await using sandbox = await startSandbox({ people: 1_200 });
     const config = await configFor(sandbox, {
       ...{ max_window_rows: 1_000, max_run_seconds: 1, requests_per_minute: 6_000 },
     });
@@ -22,7 +22,7 @@ describe("a stream", () => {
   });
 
   it("leaves rows without a key out only where the destination merges by key", async () => {
-    await using sandbox = await startSandbox({ companies: 7, requestsPerMinute: 0 });
+    await using sandbox = await startSandbox({ companies: 7 });
     const config = await configFor(sandbox);
     const rows = { append_dedup: 6, overwrite_dedup: 6, append: 7 };
     for (const [destination_sync_mode, count] of Object.entries(rows)) {
@@ -35,7 +35,7 @@ describe("a stream", () => {
   });
 
   it("says in every run that companies without a list cannot be counted, and what to do", async () => {
-    await using sandbox = await startSandbox({ companies: 7, companyList: false, requestsPerMinute: 0 });
+    await using sandbox = await startSandbox({ companies: 7, companyList: false });
     const args = ["read", "--config", await configFor(sandbox), "--stream", "companies"];
     const { code, messages } = await connector(args);
     expect([code, messages.filter(({ type }) => type === "RECORD").length]).toEqual([0, 7]);
