@@ -70,11 +70,6 @@ beforeEach(async () => {
 const modeOf = (name: string): number => statSync(name).mode & 0o777;
 
 describe("replaceFile()", () => {
-  it("makes a new file for its owner only", async () => {
-    await replaceFile(path, "1");
-    expect([await textsIn(folder), modeOf(path)]).toEqual([{ "state.json": "1" }, 0o600]);
-  });
-
   it("keeps mode and owner of the file that it replaces", async () => {
     await writeFile(path, "1");
     await chmod(path, 0o640);
@@ -93,11 +88,6 @@ describe("replaceFile()", () => {
       await replaceFile(path, "2");
       expect(modeOf(path)).toBe(mayChown ? 0o664 : 0o600);
     }
-  });
-
-  it("keeps the file before as .previous, when asked", async () => {
-    for (const text of ["1", "2", "3"]) await replaceFile(path, text, { keepPrevious: true });
-    expect(await textsIn(folder)).toEqual({ "state.json": "3", "state.json.previous": "2" });
   });
 
   it("is on the disk before it takes the name, and the name is on the disk before anything else is done", async () => {

@@ -27,15 +27,10 @@ describe("a comparison key by key", () => {
     },
   );
 
-  it.each([
-    ["2024-03-01T10:00:00Z", "", "stale"],
-    ["2024-03-01T10:00:00Z", "2024-03-01T10:00:00.900Z", "same"],
-    [null, "2024-03-01T10:00:00Z", "later"],
-  ])("a row of %s that the table has at %j is %s", async (discoveredAt, known, status) => {
-    const report = await compared(`id,discoveredAt\na,${known}\n`, () => [{ id: "a", discoveredAt }]);
-    const { stale, later } = report;
-    expect([stale, later]).toEqual([Number(status === "stale"), Number(status === "later")]);
-    expect(report).toMatchObject({ lost: 0, gone: 0, new: 0 });
+  it("a row that has lost its date is later in the table", async () => {
+    const table = "id,discoveredAt\na,2024-03-01T10:00:00Z\n";
+    const found = await compared(table, () => [{ id: "a", discoveredAt: null }]);
+    expect(found).toMatchObject({ stale: 0, later: 1, lost: 0, gone: 0, new: 0 });
   });
 
   it("names as gone only keys that two reads of everyone did not show, the last of which lacked no row", async () => {
