@@ -33,9 +33,7 @@ export function entriesOf(kind: ItemKind, text: string): Entry[] {
 
 /** The one spelling of an item; null for what is no host name or no address. Another rule makes another item of it. */
 export const normalizeItem = (kind: ItemKind, text: string): string | null =>
-  kind === "domain" ? toDomain(text) : toAddress(text);
-
-const toDomain = (text: string): string | null => toHost(text, /^www\./);
+  kind === "domain" ? toHost(text, /^www\./) : toAddress(text);
 
 /** `prefix`: what goes if a name with a dot is left. */
 function toHost(text: string, prefix: RegExp | string): string | null {
@@ -54,12 +52,9 @@ function toAddress(text: string): string | null {
   if ([...text].some((sign) => sign.normalize("NFC") !== sign)) return null;
   const bare = text.replace(ZERO_WIDTH, "").replace(PLAIN_QUOTES, "").replace(AT_ENDS, "").normalize("NFC");
   const at = bare.lastIndexOf("@") + 1;
-  const host = at === 0 ? null : toHost(bare.slice(at), "");
-  return host === null ? null : checked(`${asciiLower(bare.slice(0, at))}${host}`);
+  const host = toHost(bare.slice(at), "");
+  const address = `${asciiLower(bare.slice(0, at))}${host}`;
+  if (host === null || !ADDRESS.test(address) || address.length > LONGEST_ITEM) return null;
+  // U+FFFD replaces what is no UTF-8: a file in another encoding names another person.
+  return /[\p{Surrogate}\ufffd]/u.test(address) ? null : address;
 }
-
-/** U+FFFD replaces what is no UTF-8: a file in another encoding names another person. */
-const checked = (address: string): string | null =>
-  ADDRESS.test(address) && address.length <= LONGEST_ITEM && !/[\p{Surrogate}\ufffd]/u.test(address)
-    ? address
-    : null;

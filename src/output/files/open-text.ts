@@ -13,11 +13,10 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
   [/^(?:PAR1|ARROW1|(?:Obj|ORC)\p{Cc})/u, "Parquet, Avro, ORC or Arrow"],
   [/^(?:\x28\xb5\x2f\xfd|BZh\d|\xfd7zXZ)/, "compressed, and not by gzip"],
   [/^(?:%PDF|SQLite format 3)/, "a PDF or a database"],
-  [/^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|\?xml|table)/i, "HTML or XML"],
-  [/^(?:\xef\xbb\xbf)?\s*\[\s*(?:[[{"\d-]|\]|$)/, "one JSON array"],
-  [/^(?:\xef\xbb\xbf)?\s*\{\s*\n/, "JSON over several lines"],
-  [/^(?:.*\n)?[ |+:]*-{2,}[ |+:=-]*\r?(?:\n|$)/, "a table drawn for a terminal"],
-  [/^\s*\xe2[\x94\x95]/, "a table drawn for a terminal"],
+  [/^\s*<(?:!doctype|html|\?xml|table)/i, "HTML or XML"],
+  [/^\s*\[\s*(?:[[{"\d-]|\]|$)/, "one JSON array"],
+  [/^\s*\{\s*\n/, "JSON over several lines"],
+  [/^(?:.*\n)?[ |+:]*-{2,}[ |+:=-]*\r?(?:\n|$)|^\s*\xe2[\x94\x95]/, "a table drawn for a terminal"],
 ];
 const HEAD = 4096;
 
@@ -26,7 +25,7 @@ export const unusable = (name: string, why: string): ConfigError =>
   new ConfigError(`Cannot use the ${name}: ${why}`);
 
 function refuseForm(name: string, bytes: Buffer): void {
-  const head = bytes.toString("latin1", 0, HEAD);
+  const head = bytes.toString("latin1", 0, HEAD).replace(/^\xef\xbb\xbf/, "");
   const [, form] = FORMS.find(([pattern]) => pattern.test(head)) ?? [];
   if (form !== undefined)
     throw unusable(name, `it is ${form}. Save it as CSV, as a JSON object on each line, or as plain lines`);
