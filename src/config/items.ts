@@ -4,14 +4,6 @@ import { asciiLower } from "../base/text.ts";
 /** The kind of an item: a domain for company look-ups, an address for e-mail checks and verifications. */
 export type ItemKind = "domain" | "email";
 
-/** One entry of a list. `item` null: it is no domain or address, and is never sent. */
-export type Entry = {
-  readonly item: string | null;
-  readonly kind: ItemKind;
-  /** As it was written. */
-  readonly text: string;
-};
-
 const ZERO_WIDTH = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
 const QUOTES = /["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]/g;
 /** Those that no address has, and those that an address may have, but hardly at its ends. */
@@ -23,13 +15,12 @@ const HOST = /^((?!-)[a-z0-9_-]{1,63}(?<!-)\.)+(?:[a-z]{2,63}|xn--[a-z0-9-]{0,58
 const ADDRESS = /^[^\s@"(),:;<>[\]\\]{1,64}@[^\s@"(),:;<>[\]\\]+\.[^\s@"(),:;<>[\]\\]+$/;
 const LONGEST_ITEM = 254;
 
-/** The entries of a text, which may be a list of items with commas or line breaks between them. */
-export function entriesOf(kind: ItemKind, text: string): Entry[] {
-  return text
+/** The items of a text, which may be a list with commas or line breaks between them. Null: no domain or address, never sent. */
+export const itemsOf = (kind: ItemKind, text: string): (string | null)[] =>
+  text
     .split(LIST)
     .filter((part) => part.trim() !== "")
-    .map((part) => ({ item: normalizeItem(kind, part), kind, text: part }));
-}
+    .map((part) => normalizeItem(kind, part));
 
 /** The one spelling of an item; null for what is no host name or no address. Another rule makes another item of it. */
 export const normalizeItem = (kind: ItemKind, text: string): string | null =>

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../base/json.ts";
 import { fromLatin1 } from "../base/text.ts";
 import { dayOf } from "../base/time.ts";
-import { entriesOf } from "../config/items.ts";
+import { itemsOf } from "../config/items.ts";
 import type { Suppression } from "../privacy/suppress.ts";
 import type { Event, RawLine } from "../sync/event.ts";
 import type { Book, InputCursor } from "./book.ts";
@@ -158,11 +158,11 @@ export class Inputs {
   /** The items of a text. The book is not asked about a suppressed one: what was bought before is not delivered. */
   *#candidatesIn(text: string, place: string): Generator<Candidate> {
     const { type, book, suppressed } = this.#options;
-    for (const { kind, item } of entriesOf(type.kind, text)) {
+    for (const item of itemsOf(type.kind, text)) {
       if (item === null) {
         this.invalid.count += 1;
         if (this.invalid.places.length < MAX_PLACES) this.invalid.places.push(place);
-      } else if (suppressed.has(kind, item)) this.suppressed += 1;
+      } else if (suppressed.has(type.kind, item)) this.suppressed += 1;
       else yield { key: book.name(item), item, place };
     }
   }
