@@ -3,15 +3,7 @@ import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
-import {
-  configSpec,
-  fileSettings,
-  isDayProperty,
-  type SpecProperty,
-  settingsIn,
-  typeOf,
-  variableOf,
-} from "./spec.ts";
+import { configSpec, isDayProperty, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
 
 /** A problem of one property, by its dotted name. `text` continues the name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
@@ -43,8 +35,6 @@ function schemaText({ keyword, message = "is wrong", parentSchema }: SchemaError
 export const ruleProblems = (draft: JsonObject): Problem[] => [
   ...textProblems(draft),
   ...dateProblems(draft),
-  ...addressProblems(draft),
-  ...homeProblems(draft),
   ...externalProblems(draft),
   ...jobProblems(draft),
   ...privacyProblems(draft),
@@ -56,40 +46,30 @@ const LOST = /[\ufffd\p{Surrogate}]/u;
 const textProblems = (draft: JsonObject): Problem[] =>
   [...settingsIn()].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
-    const place = (nth: number): string => [...path, ...(Array.isArray(value) ? [nth] : [])].join(".");
+    const name = path.join(".");
     return [value].flat().flatMap((text, nth) => {
-      const problem = typeof text === "string" ? textProblem(text, path, property) : undefined;
-      return problem === undefined ? [] : [{ path: place(nth), text: problem }];
+      if (typeof text !== "string") return [];
+      const problem = textProblem(text, name, property, draft["allow_insecure_http"] === true);
+      const place = Array.isArray(value) ? `${name}.${nth}` : name;
+      return problem === undefined ? [] : [{ path: place, text: problem }];
     });
   });
 
-function textProblem(text: string, path: readonly string[], property: SpecProperty): string | undefined {
-  const isItem = /^(?:domains|emails)$/.test(path.at(-1) ?? "");
+function textProblem(text: string, name: string, property: SpecProperty, insecure: boolean) {
   // An item like this is never sent, and the others are.
-  if (!isItem && LOST.test(text)) return "has characters that were lost (U+FFFD): write it again, as UTF-8";
-  const isWrongDay = isDayProperty(property.items ?? property) && !isDay(text);
-  return isWrongDay ? "must be a date that exists, YYYY-MM-DD or a date-time" : undefined;
+  if (!/\.(?:domains|emails)$/.test(name) && LOST.test(text))
+    return "has characters that were lost (U+FFFD): write it again, as UTF-8";
+  if (isDayProperty(property.items ?? property) && !isDay(text))
+    return "must be a date that exists, YYYY-MM-DD or a date-time";
+  if (name.endsWith("_file") && /^~(?:\/|$)/.test(text))
+    return 'begins with "~", which only shells replace. Write the whole path';
+  return /(?:base|api)_url$/.test(name) ? addressProblem(text, insecure) : undefined;
 }
 
 function dateProblems({ start_date: start, end_date: end }: JsonObject): Problem[] {
   if (typeof start !== "string" || typeof end !== "string" || !isDay(start) || !isDay(end)) return [];
   const text = `must not be after end_date: ${start} is after ${end}`;
   return start <= end ? [] : [{ path: "start_date", text }];
-}
-
-function addressProblems(draft: JsonObject): Problem[] {
-  const { allow_insecure_http: insecure } = draft;
-  return [["base_url"], ["external_api", "api_url"]].flatMap((path) => {
-    const value = valueAt(draft, path);
-    const text = typeof value === "string" ? addressProblem(value, insecure === true) : undefined;
-    return text === undefined ? [] : [{ path: path.join("."), text }];
-  });
-}
-
-function homeProblems(draft: JsonObject): Problem[] {
-  const paths = fileSettings().filter((path) => /^~(?:\/|$)/.test(String(valueAt(draft, path))));
-  const text = 'begins with "~", which only shells replace. Write the whole path';
-  return paths.map((path) => ({ path: path.join("."), text }));
 }
 
 /** Whether a job needs the External API. */
