@@ -150,7 +150,7 @@ const EMPTY = "it is empty. If it is to name none, write a header into it";
 const NO_OBJECT = "is no JSON object. Write one on each line";
 
 function fromJson(file: FedFile, end: string): Take {
-  let [line, names] = [0, ""];
+  let line = 0;
   let cut: Cut | undefined;
   /** Whether a line named every column. Later ones may leave out what is null. */
   let isNamed = false;
@@ -163,8 +163,7 @@ function fromJson(file: FedFile, end: string): Take {
       const row = parseRow(one);
       if (!isObject(row)) throw unusable(file.name, `line ${line} ${NO_OBJECT}`);
       const keys = Object.keys(row);
-      if (cut === undefined || keys.join() !== names) cut = cutOf(file, "", keys);
-      names = keys.join();
+      if (cut === undefined || keys.join() !== cut.names.join()) cut = cutOf(file, "", keys);
       isNamed ||= !cut.places.includes(-1);
       const layout = isNamed ? cut : file.guess([cut]);
       if (typeof layout === "string") throw unusable(file.name, `line ${line} ${layout}`);

@@ -18,14 +18,13 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
   [/^\s*\{\s*\n/, "JSON over several lines"],
   [/^(?:.*\n)?[ |+:]*-{2,}[ |+:=-]*\r?(?:\n|$)|^\s*\xe2[\x94\x95]/, "a table drawn for a terminal"],
 ];
-const HEAD = 4096;
 
 /** @param name the file in messages, such as `table "x"` */
 export const unusable = (name: string, why: string): ConfigError =>
   new ConfigError(`Cannot use the ${name}: ${why}`);
 
 function refuseForm(name: string, bytes: Buffer): void {
-  const head = bytes.toString("latin1", 0, HEAD).replace(/^\xef\xbb\xbf/, "");
+  const head = bytes.toString("latin1", 0, 4096).replace(/^\xef\xbb\xbf/, "");
   const [, form] = FORMS.find(([pattern]) => pattern.test(head)) ?? [];
   if (form !== undefined)
     throw unusable(name, `it is ${form}. Save it as CSV, as a JSON object on each line, or as plain lines`);
