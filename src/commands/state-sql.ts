@@ -8,18 +8,6 @@ import { namesIn, numberOf } from "../output/folder-state.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 
-/** The rows of one stream in a folder of `read --output`. Paths are absolute. */
-type StreamRows = {
-  readonly spec: StreamSpec;
-  readonly folder: string;
-  /** Oldest first. */
-  readonly files: readonly string[];
-  /** The newest of the folders with all rows at one time; those before it are out of date. Undefined: there is none. */
-  readonly newest: string | undefined;
-  /** The field that dates a row; null: rows have no date. */
-  readonly cursor: string | null;
-};
-
 const DIALECTS = {
   duckdb: (streams: readonly StreamRows[]) => streams.map(duckdbView).join(""),
   postgres: (streams: readonly StreamRows[]) => `${BEGIN}${streams.map(postgresTable).join("")}COMMIT;\n`,
@@ -37,17 +25,19 @@ export async function showSql(folder: string, dialect: Dialect, { stdout }: Runt
   return 0;
 }
 
-async function rowsOf(folder: string, spec: StreamSpec): Promise<StreamRows> {
+type StreamRows = Awaited<ReturnType<typeof rowsOf>>;
+
+/** The rows of one stream in its folder of `read --output`. `files` have absolute paths, the oldest first. */
+async function rowsOf(folder: string, spec: StreamSpec) {
   try {
     const names = await namesIn(folder);
-    const full = names
-      .filter((name) => /^full-\d{9}$/.test(name))
-      .toSorted()
-      .at(-1);
+    const full = names.sort().findLast((name) => /^full-\d{9}$/.test(name));
+    /** The newest of the folders with all rows at one time; those before it are out of date. */
     const newest = full && join(folder, full);
     const own = pathsOf(folder, names);
     const files = [...own, ...(newest ? pathsOf(newest, await namesIn(newest)) : [])];
     files.sort((one, two) => numberOf(basename(one)) - numberOf(basename(two)));
+    // A stream without own files has no dates.
     return { spec, folder, newest, files, cursor: own.length === 0 ? null : spec.cursorField };
   } catch (cause) {
     throw new ConfigError(`Cannot read the folder "${folder}": ${reasonOf(cause)}`, { cause });
