@@ -96,19 +96,13 @@ describe("read --output", () => {
     await using sandbox = await startSandbox(SMALL);
     const folder = await tempDir();
     const suppress_file = await file("suppressed.txt", "nobody@x.example\n");
-    const runs = [
-      {},
-      {},
-      { drop_fields: ["email"] },
-      { drop_fields: ["email"] },
-      { suppress_file },
-      { suppress_file },
-    ];
     const warned: boolean[] = [];
-    for (const settings of runs) {
+    for (const settings of [{}, { drop_fields: ["email"] }, { suppress_file }]) {
       const config = await configFor(sandbox, settings);
-      const { stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", folder]);
-      warned.push(/privacy settings have changed.*privacy\.md#settings-that-come-later/.test(stderr));
+      for (const _run of [1, 2]) {
+        const { stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", folder]);
+        warned.push(/privacy settings have changed.*privacy\.md#settings-that-come-later/.test(stderr));
+      }
     }
     expect(warned).toEqual([false, false, true, false, true, false]);
   });

@@ -73,13 +73,7 @@ it.each(["people", "companies", "sources"])(
 const FIELDS = ["email", "hq", "hq.email", "hq.x", "x.hq.email", "x.note", "hq.hq", "note", 'é"\\😀'];
 const SETTINGS = fc.subarray([...FIELDS, ...FIELDS.map((name) => `companies.${name}`)], { maxLength: 4 });
 const ONLY = fc.subarray([
-  ...FIELDS,
-  "companies.x",
-  "companies.hq.*",
-  "x.*",
-  "hq.x.email",
-  "people.email",
-  "companies.*",
+  ...[...FIELDS, "companies.x", "companies.hq.*", "x.*", "hq.x.email", "people.email", "companies.*"],
 ]);
 
 const KEYS = { domain: "d", discoveredAt: "2026-01-02" };
