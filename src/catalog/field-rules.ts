@@ -17,11 +17,18 @@ export type FieldRules = {
 /** Every field leaves as it is. */
 export const KEEP_ALL: FieldRules = { defaultRule: "keep", fields: new Map() };
 
-/** `unlisted`: dropped, because the catalog does not name the field. `setting`: the cause, for messages. */
-export type FieldAction = { readonly kind: "drop" | "hash" | "unlisted"; readonly setting: string };
+/** `setting`: the cause, for messages. */
+export type FieldAction = {
+  readonly kind: "drop" | "hash" | "unlisted";
+  readonly setting: string;
+  /** The names that the catalog has where it lacks an unlisted field. */
+  readonly among?: readonly string[];
+};
 
-/** Drops a field and reports it. */
-export const UNLISTED: FieldAction = { kind: "unlisted", setting: "the catalog" };
+/** Drops a field and reports it, because the catalog does not name it. */
+export const unlisted = (among: readonly string[]): FieldAction => ({
+  ...{ kind: "unlisted", setting: "the catalog", among },
+});
 
 /** Returns what leaves of the line of a row. `names`: the fields of a usual row (see UsualNames). */
 export type Rewrite = (line: string, names?: readonly string[]) => string;
@@ -33,12 +40,12 @@ export type FieldFilter = {
   /**
    * Applies the settings, and then a catalog, to the lines of a stream; null if all leave as they are.
    * @param selection the fields that a catalog selects
-   * @param unlisted gets the path of each field of a row that the catalog does not name
+   * @param report gets the path of each field of a row that the catalog does not name, and the names that it has there
    */
   rewriter(
     stream: string,
     selection?: FieldRules,
-    unlisted?: (path: readonly string[]) => void,
+    report?: (path: readonly string[], among: readonly string[]) => void,
   ): Rewrite | null;
   /** Replaces a field's value where a row repeats it in another field; null if the field leaves as it is. */
   replacementFor(stream: string, field: string): ((value: string) => string) | null;

@@ -51,7 +51,7 @@ function fieldsOf(records: readonly Readonly<JsonObject>[], limit: number): read
 }
 
 /** The schema of a field. @param depth how many names lead to it */
-function schemaOf(values: readonly unknown[], depth: number): JsonSchema {
+export function schemaOf(values: readonly unknown[], depth = 1): JsonSchema {
   const present = values.filter((value) => value !== null);
   const kinds = new Set(present.map(kindOf));
   const [kind = "string", another] = kinds;

@@ -1,7 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
 import { isObject, listOf, objectOf, printable, quoted } from "../base/json.ts";
 import { type ConfiguredStream, cursorOf, type DiscoveredStream, incremental } from "./airbyte.ts";
-import { type FieldAction, type FieldRule, type FieldRules, schemaUnder, UNLISTED } from "./field-rules.ts";
+import { type FieldAction, type FieldRule, type FieldRules, schemaUnder, unlisted } from "./field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf, schemaIn } from "./schema.ts";
 import {
   type CatalogNode,
@@ -225,7 +225,7 @@ function fieldRules(
     const stays = needed.includes(name) || nodeSelected(nodes, place, !isMarked);
     return [name, stays ? innerRule(property, place, metadata) : DESELECTED];
   });
-  return { defaultRule: UNLISTED, fields: new Map(rules) };
+  return { defaultRule: unlisted(fields.map(([name]) => name)), fields: new Map(rules) };
 }
 
 function innerRule(schema: JsonSchema, place: readonly string[], metadata: Metadata): FieldRule {

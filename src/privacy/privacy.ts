@@ -60,15 +60,15 @@ export class Privacy implements FieldFilter {
   rewriter(
     stream: string,
     selection: FieldRules = KEEP_ALL,
-    unlisted: (path: readonly string[]) => void = () => undefined,
+    report: Parameters<FieldFilter["rewriter"]>[2] = () => undefined,
   ): Rewrite | null {
     const rules = joined(this.rules(stream), selection);
     if (rules === KEEP_ALL) return null;
     const rewrite = lineRewriter(rules, {
       hash: this.#hash,
-      acted: ({ kind, setting }, path) => {
+      acted: ({ kind, setting, among = [] }, path) => {
         this.#used.add(setting);
-        if (kind === "unlisted") unlisted(path);
+        if (kind === "unlisted") report(path, among);
       },
     });
     return (line, names) => {

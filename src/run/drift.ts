@@ -14,7 +14,7 @@ export function driftOf(
   { newFields, contradictions, withoutKey, unreadable, replaced }: RowNotes,
   leaves: (name: string) => boolean,
 ): readonly string[] {
-  const found = [...newFields].filter(([name, { schema }]) => schema !== undefined && leaves(name));
+  const found = [...newFields].filter(([name]) => leaves(name));
   const clauses = [
     ...firstOf(
       found.map(

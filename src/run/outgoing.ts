@@ -3,14 +3,13 @@ import { hasNuls, withoutNuls } from "../base/json-text.ts";
 import {
   catalogConflicts,
   type FieldFilter,
-  type FieldRule,
   type FieldRules,
   isDrop,
   KEEP_ALL,
   type Rewrite,
   ruleFor,
   schemaUnder,
-  UNLISTED,
+  unlisted,
 } from "../catalog/field-rules.ts";
 import { isNameable } from "../catalog/infer-schema.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
@@ -62,10 +61,10 @@ export function outgoing(
   const [withheld, unnameable] = [new Set<string>(), new Set<string>()];
   const rules = privacy.rules(stream);
   const leaves = (name: string): boolean => !isDrop(ruleFor(name, rules));
-  let [announced, nuls] = [0, 0];
+  let [announced, refused, nuls] = [0, 0, 0];
   const rewriterBy = (chosen: FieldRules | undefined): Rewrite | null =>
-    privacy.rewriter(stream, chosen, (path) => {
-      const names = isNameableIn(selection, notes, path) ? withheld : unnameable;
+    privacy.rewriter(stream, chosen, (path, among) => {
+      const names = isNameable(path.at(-1) ?? "", among) ? withheld : unnameable;
       if (names.size < MOST_NAMED) names.add(path.join("."));
     });
   let rewriter = rewriterBy(selection?.rules);
@@ -85,13 +84,15 @@ export function outgoing(
       notes.unreadable += event.unreadable ?? 0;
       if (event.lines.length === 0 && !event.suppressed) return;
       // A Singer catalog is the complete list of fields: nothing is added to it.
-      if (notes.newFields.size > announced && (selection?.rules ?? KEEP_ALL) === KEEP_ALL) {
+      const isOpen = (selection?.rules ?? KEEP_ALL) === KEEP_ALL;
+      if (isOpen && selection !== undefined && notes.unnameable.size > refused) {
+        refused = notes.unnameable.size;
+        rewriter = rewriterBy(allBut(notes.unnameable));
+      }
+      if (isOpen && notes.newFields.size > announced) {
         const fields = [...notes.newFields].slice(announced).filter(([name]) => leaves(name));
         announced = notes.newFields.size;
-        const properties = Object.fromEntries(
-          fields.flatMap(([name, { schema }]) => (schema === undefined ? [] : [[name, schema] as const])),
-        );
-        if (selection !== undefined) rewriter = rewriterBy(nameable(notes));
+        const properties = Object.fromEntries(fields.map(([name, { schema }]) => [name, schema]));
         const { properties: added = {} } = schemaUnder(rules, { properties }, "leaving");
         if (Object.keys(added).length > 0) yield { kind: "fields", stream, added };
       }
@@ -102,10 +103,11 @@ export function outgoing(
       return;
     }
     if (event.kind === "close") {
+      const nameless = selection === undefined ? [...notes.unnameable].filter(leaves) : [...unnameable];
       const texts = [
         ...driftOf(stream, notes, leaves),
-        ...withheldWarnings(stream, [...withheld]),
-        ...unnameableWarnings(stream, [...new Set([...namelessIn(notes).filter(leaves), ...unnameable])]),
+        ...fieldWarnings(stream, [...withheld], "the catalog does not name, which were withheld", BY_HAND),
+        ...fieldWarnings(stream, nameless, "no catalog can name", NO_NAMES),
       ];
       if (nuls > 0) {
         texts.push(
@@ -121,48 +123,26 @@ export function outgoing(
 const REFRESH =
   "Discover again and use the new catalog: refresh the source's schema in Airbyte, run with --refresh-catalog in Meltano";
 
-const withheldWarnings = (stream: string, names: readonly string[]): readonly string[] =>
-  names.length === 0
-    ? []
-    : [
-        `The rows of "${stream}" have fields that the catalog does not name, which were withheld: ${quotedNames(names)}. ` +
-          `${REFRESH}. If it does not find them, add them to the catalog by hand: in Meltano with the extra "schema"`,
-      ];
-
+const BY_HAND = `${REFRESH}. If it does not find them, add them to the catalog by hand: in Meltano with the extra "schema"`;
 /** Discovering again would not help. */
-const unnameableWarnings = (stream: string, names: readonly string[]): readonly string[] =>
+const NO_NAMES =
+  "Their names are empty or reserved, or differ from others only by case. Only read --output and read --format jsonl keep them";
+
+const fieldWarnings = (
+  stream: string,
+  names: readonly string[],
+  which: string,
+  advice: string,
+): readonly string[] =>
   names.length === 0
     ? []
-    : [
-        `The rows of "${stream}" have fields that no catalog can name: ${quotedNames(names)}. Their names are empty or reserved, ` +
-          "or differ from others only by case. Only read --output and read --format jsonl keep them",
-      ];
-
-const namelessIn = ({ newFields }: RowNotes): readonly string[] =>
-  [...newFields].flatMap(([name, { schema }]) => (schema === undefined ? [name] : []));
+    : [`The rows of "${stream}" have fields that ${which}: ${quotedNames(names)}. ${advice}`];
 
 /** Rules for a stream without a catalog: all leaves that a SCHEMA can name. */
-const nameable = (notes: RowNotes): FieldRules => ({
+const allBut = (names: ReadonlySet<string>): FieldRules => ({
   defaultRule: "keep",
-  fields: new Map(namelessIn(notes).map((name) => [name, UNLISTED])),
+  fields: new Map([...names].map((name) => [name, unlisted([name])])),
 });
-
-/** Whether another catalog could name a field that this one does not. */
-function isNameableIn(
-  selection: Selection | undefined,
-  { newFields }: RowNotes,
-  path: readonly string[],
-): boolean {
-  const name = path.at(-1) ?? "";
-  if (path.length === 1) return newFields.get(name)?.schema !== undefined;
-  const around = path
-    .slice(0, -1)
-    .reduce((rules: FieldRules | undefined, one) => rulesIn(rules?.fields.get(one)), selection?.rules);
-  return isNameable(name, around?.fields.keys() ?? []);
-}
-
-const rulesIn = (rule: FieldRule | undefined): FieldRules | undefined =>
-  rule === undefined || rule === "keep" || "kind" in rule ? undefined : rule;
 
 const quotedNames = (names: readonly string[]): string =>
   names.map((name) => JSON.stringify(name)).join(", ");

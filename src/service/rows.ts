@@ -38,7 +38,6 @@ export class RowParser {
   readonly #pattern: LinePattern;
   /** The declared fields by their latin1-decoded names. */
   readonly #fields: ReadonlyMap<string, JsonSchema>;
-  readonly #names: readonly string[];
   readonly #accepts: (row: Readonly<JsonObject>) => boolean;
   /** Compiles a schema once. */
   readonly #compile: Compile;
@@ -53,7 +52,6 @@ export class RowParser {
     this.#cursor = cursor;
     this.#compile = schemaCompiler({ fill: false });
     const fields = Object.entries(schema?.properties ?? {});
-    this.#names = fields.map(([name]) => name);
     this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
     this.#accepts = checkOfAll(this.#compile, this.#fields);
     this.#closed = schema !== null;
@@ -101,7 +99,7 @@ export class RowParser {
     }
     for (const [name, value] of Object.entries(row)) {
       const schema = this.#fields.get(name);
-      if (schema === undefined) this.notes.addNewField(name, value, this.#names);
+      if (schema === undefined) this.notes.addNewField(name, value, this.#fields.keys());
       else if (!this.#compile(schema)(value)) this.notes.addContradiction(name);
     }
   }
