@@ -1,8 +1,11 @@
 /** Airbyte's word for the part that must change: the config, time, or the service (or this program). */
 export type FailureType = "config_error" | "transient_error" | "system_error";
 
-/** The part that an error of the service concerns: one stream, or everything that this key reads. */
-export type ErrorScope = "stream" | "run";
+/**
+ * The part that an error of the service concerns: one stream, everything that this key reads, or everything at this address, so that
+ * no other request will work.
+ */
+export type ErrorScope = "stream" | "run" | "service";
 
 type ConnectorErrorOptions = ErrorOptions & {
   readonly code?: string | undefined;
@@ -42,16 +45,10 @@ export class OutputError extends ConfigError {}
 /** There is nothing at an address of the service. */
 export class NotFoundError extends ConfigError {}
 
-/** Nothing of the service is at its address, so no other request will work. */
-export class AddressError extends ConfigError {}
-
 /** The service cannot answer now: no connection, 5xx, maintenance, rate limit. It may answer later. */
 export class TransientError extends ConnectorError {
   readonly failureType = "transient_error";
 }
-
-/** No connection to the service has worked in this run, and no other request will work. */
-export class UnreachableError extends TransientError {}
 
 /** The service contradicts itself or its interface, so the connector cannot verify the result. */
 export class DataError extends ConnectorError {

@@ -1,4 +1,4 @@
-import { AddressError, ConfigError, ConnectorError, UnreachableError } from "../base/errors.ts";
+import { ConfigError, ConnectorError } from "../base/errors.ts";
 import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
 import type { Probed, Reader } from "../run/reader.ts";
 import type { Run } from "../run/run.ts";
@@ -23,8 +23,7 @@ export async function* probeStreams({ readers, session }: Run): AsyncGenerator<P
       (probed) => ({ reader, ...probed }),
       (error: unknown) => {
         session.signal.throwIfAborted();
-        const isLost = error instanceof UnreachableError || error instanceof AddressError;
-        if (isLost || isOfAll(error, reader)) throw error;
+        if (isOfAll(error, reader)) throw error;
         return { reader, error };
       },
     );
@@ -48,4 +47,5 @@ export const isNotOnPlan = (error: unknown): error is ConfigError =>
 
 /** A stream that a setting turns on may use another key than the streams of the Public API. */
 const isOfAll = (error: unknown, { spec }: Reader): boolean =>
-  spec.setting === undefined && error instanceof ConnectorError && error.scope === "run";
+  error instanceof ConnectorError &&
+  (error.scope === "service" || (error.scope === "run" && spec.setting === undefined));

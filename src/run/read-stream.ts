@@ -1,4 +1,4 @@
-import { AddressError, ConfigError, OutputError, UnreachableError } from "../base/errors.ts";
+import { ConfigError, ConnectorError, OutputError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type FieldFilter, schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
@@ -44,7 +44,9 @@ export async function* streamEvents(
 
 /** Whether no other stream can be read or written either. */
 const isRunsEnd = (error: unknown): boolean =>
-  [AddressError, OutputClosed, OutputError, UnreachableError].some((kind) => error instanceof kind);
+  error instanceof OutputClosed ||
+  error instanceof OutputError ||
+  (error instanceof ConnectorError && error.scope === "service");
 
 /**
  * The schema that rows are checked against as they arrive; null if there is none. The catalogs of other languages lack the

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
 import type { Clock } from "../base/clock.ts";
-import { ConnectorError, TransientError, UnreachableError } from "../base/errors.ts";
+import { ConnectorError, TransientError } from "../base/errors.ts";
 import { tryParseJson } from "../base/json.ts";
 import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
@@ -277,7 +277,8 @@ export class Client {
     const isFirst = isUnsent && !this.#hasConnected;
     const attempts = Math.min(tries, isFirst ? FIRST_TRIES : MAX_TRIES);
     const isLost = isFirst || (!this.hasAnswered && isWebPage(error));
-    if (failures >= attempts) throw isLost ? new UnreachableError(error.message, { cause: error }) : error;
+    if (failures >= attempts)
+      throw isLost ? new TransientError(error.message, { cause: error, scope: "service" }) : error;
     const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
     const progress = { attempt: failures + 1, attempts, waitMs: pauseMs };
     const reason = error.reason ?? error.message;

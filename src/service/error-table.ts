@@ -1,5 +1,4 @@
 import {
-  AddressError,
   BodyError,
   ConfigError,
   type ConnectorError,
@@ -312,13 +311,16 @@ export const answerWithoutForm = (what: string, place: Place, isPage: boolean): 
 
 export const isWebPage = ({ reason }: ConnectorError): boolean => reason === WEB_PAGE.wrong;
 
+const NOWHERE = config(
+  "nothing of the service is at this address",
+  "{url} looks wrong: check its path",
+  "operator",
+  "service",
+);
+
 /** @param cause why not even the documented paths of an address have anything */
-export const addressError = (what: string, { host, settings }: Place, cause: unknown): AddressError =>
-  new AddressError(
-    `Cannot ${what} at ${host}: nothing of the service is at this address (status 404). ` +
-      `${settings.url} looks wrong: check its path`,
-    { cause },
-  );
+export const addressError = (what: string, place: Place, cause: unknown): ConnectorError =>
+  toError(what, place, NOWHERE, { detail: "status 404", cause });
 
 /** Whether an error has a code of the interface: then the service has answered. */
 export const isOfInterface = ({ code = "" }: ConnectorError): boolean => Object.hasOwn(FAILURES, code);

@@ -1,11 +1,4 @@
-import {
-  BodyError,
-  ConfigError,
-  DataError,
-  NotFoundError,
-  TransientError,
-  UnreachableError,
-} from "../base/errors.ts";
+import { BodyError, ConfigError, DataError, NotFoundError, TransientError } from "../base/errors.ts";
 import { isObject, objectOf } from "../base/json.ts";
 import { elementTexts } from "../base/json-text.ts";
 import { plural, toLatin1 } from "../base/text.ts";
@@ -166,10 +159,7 @@ export const withoutTotal = (stream: string): string =>
 
 /** Whether a request was answered by no more than that it failed. Whether the service is down, a count says. */
 const isUnmade = (error: unknown): error is TransientError =>
-  error instanceof TransientError &&
-  !(error instanceof UnreachableError) &&
-  error.scope !== "run" &&
-  !wasNeverSent(error);
+  error instanceof TransientError && error.scope === undefined && !wasNeverSent(error);
 
 /** The rows of a request that was not made come another way, or are missing: that is no outage. */
 function ofItsRows(what: string, error: unknown): unknown {
@@ -197,7 +187,7 @@ const NO_PAGE: List = { elements: [], texts: () => [], total: null, asked: 0, an
 
 /**
  * Asks a list, under its endpoint's filters. An error names the path, which the interface may not say.
- * @throws AddressError if nothing of the service is at its address
+ * @throws ConfigError of the scope "service" if nothing of the service is at its address
  */
 export async function readList(
   client: Client,

@@ -34,6 +34,10 @@ export async function errorOf(work: Promise<unknown>): Promise<Error> {
   throw new Error("It did not fail");
 }
 
+/** The class of an error, and whether it concerns all requests at the address. */
+export const nameOf = ({ name, scope }: Error & { readonly scope?: unknown }): string =>
+  scope === "service" ? `${name} for all` : name;
+
 /** Until the test ends, intervals and `performance` go by what it tells vi.advanceTimersByTime(). */
 export function holdTimers(): void {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../../sandbox/server.ts";
 import type { Clock } from "../../../src/base/clock.ts";
-import { AddressError, UnreachableError } from "../../../src/base/errors.ts";
+import { ConnectorError } from "../../../src/base/errors.ts";
 import { incremental } from "../../../src/catalog/airbyte.ts";
 import { ROW_STREAMS } from "../../../src/catalog/streams.ts";
 import { type Config, parseConfig } from "../../../src/config/config.ts";
@@ -143,7 +143,7 @@ export async function readOnce(settings: RunSettings): Promise<Outcome> {
     const readers = ROW_STREAMS.map((spec) => new RowReader(spec, session));
     await syncStreams({ session, readers, privacy: new Privacy(config), emit }, [{ configured }], states);
   } catch (thrown) {
-    if (thrown instanceof AddressError || thrown instanceof UnreachableError) error = thrown;
+    if (thrown instanceof ConnectorError && thrown.scope === "service") error = thrown;
     else if (thrown !== STOPPED) throw thrown;
   } finally {
     await session.close();

@@ -9,7 +9,7 @@ import type { Client } from "../../../src/service/client.ts";
 import type { Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { deadPort, listen, listOf, type Served, serve as serveRequests } from "../../support/serve.ts";
-import { errorOf, KEY, type Opened, openSession, sleepyClock } from "../../support/session.ts";
+import { errorOf, KEY, nameOf, type Opened, openSession, sleepyClock } from "../../support/session.ts";
 
 const ALL: Window = { kind: "all" };
 
@@ -96,7 +96,7 @@ describe("a request", () => {
     ["damaged gzip, then an answer", [DAMAGED, OK], "2 answer, 1 answer, 1 answered 200"],
     ["no content", [{ status: 204 }], "1 ConfigError, 1 answer, 1 answered 204"],
     ["no JSON", [{ body: "no" }], "5 TransientError, 1 answer, 1 answered 200"],
-    ["a web page", [{ body: "<p>" }], "5 UnreachableError, 1 answer, 1 answered 200"],
+    ["a web page", [{ body: "<p>" }], "5 TransientError for all, 1 answer, 1 answered 200"],
     ["an error in a success", [refused(200, "QUOTA_EXCEEDED")], "1 ConfigError, 1 answer, 1 answered 200"],
     ["a failure, then an answer", [refused(500), OK], "2 answer, 1 TransientError, 1 answered 500"],
     ["failures", [refused(503)], "5 TransientError, 1 TransientError, 1 answered 503"],
@@ -118,7 +118,7 @@ describe("a request", () => {
         const { url, requests } = await giveInTurn(...answers);
         const ended = await call(openSession(url).client).catch((error: Error) => {
           expectNoSecret(error);
-          return error.name;
+          return nameOf(error);
         });
         return `${requests.length} ${ended}`;
       }),
@@ -208,7 +208,7 @@ describe("a connection", () => {
   it("that never works is given up after two tries, and a POST over it was never sent", async () => {
     const { api, client, notices } = openSession(`http://127.0.0.1:${await deadPort()}`);
     expect(await errorOf(api.count(ALL))).toMatchObject({
-      name: "UnreachableError",
+      ...{ name: "TransientError", scope: "service" },
       message: expect.stringContaining("ECONNREFUSED"),
     });
     expect(notices).toMatchObject([{ kind: "retrying", attempt: 2, attempts: 2 }]);

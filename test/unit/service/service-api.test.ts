@@ -7,7 +7,7 @@ import { type Endpoint, StreamApi } from "../../../src/service/service-api.ts";
 import type { Service } from "../../../src/sync/service.ts";
 import type { Window } from "../../../src/sync/window.ts";
 import { listOf, serve } from "../../support/serve.ts";
-import { openSession, sleepyClock } from "../../support/session.ts";
+import { nameOf, openSession, sleepyClock } from "../../support/session.ts";
 
 const SPEC: RowStreamSpec = { ...PEOPLE, listPath: "/list", exportPath: "/export" };
 const ENDPOINT: Omit<Endpoint, "parser"> = {
@@ -80,7 +80,7 @@ type Call = keyof typeof CALLS;
 /** What comes of a call: its answer, or the class of its error and how often it was asked for. */
 async function outcome(call: Call, answers: readonly Answer[], given: Partial<Endpoint> = {}, window = ALL) {
   const { api, asked } = await open(answers, given);
-  const said = await CALLS[call](api, window).catch((error: Error) => error.name);
+  const said = await CALLS[call](api, window).catch(nameOf);
   return asked.length === 1 ? said : `${said} (${asked.length} times)`;
 }
 
@@ -170,7 +170,7 @@ it.each<[Answer, Record<"rowAt" | "page", string>]>([
 
 const OUTAGE = "TransientError (5 times)";
 const UNMADE = NO_PAGE;
-const MISPLACED = "AddressError (2 times)";
+const MISPLACED = "ConfigError for all (2 times)";
 
 it.each<[Answer, question: string, page: string, nextPage: string, exported: string, once: string]>([
   [[400, "INVALID_PARAMETER"], "ConfigError", "ConfigError", "0 rows", "ConfigError", "ConfigError"],
@@ -185,7 +185,7 @@ it.each<[Answer, question: string, page: string, nextPage: string, exported: str
   expect(outcomes).toEqual([question, ...rest]);
   // A look past the end proves nothing without an answer. The daily check asks once.
   expect(await outcome("rowAt", [answer])).toMatch(/^unknown/);
-  expect(await outcome("sources", [answer])).toMatch(/^\w+Error( \(2 times\))?$/);
+  expect(await outcome("sources", [answer])).toMatch(/^\w+Error( for all)?( \(2 times\))?$/);
 });
 
 it.each(Object.keys(CALLS) as Call[])(
