@@ -52,9 +52,8 @@ export function parseStateText(text: string): SavedState {
 class ParsedState implements SavedState {
   readonly streams = new Map<string, unknown>();
   readonly rest: JsonObject = {};
-  /** How many blobs were added, with those that are null. */
-  blobs = 0;
-  readonly #named = new Set<string>();
+  /** The keys of all blobs that were added, with those that are null. */
+  readonly keys: string[] = [];
 
   /** @param blobs by the names of their streams */
   addAll(blobs: unknown): void {
@@ -76,14 +75,13 @@ class ParsedState implements SavedState {
   /** Throws for a state of another program. As an empty one of ours it would have everything read again. */
   checked(): this {
     const isEmpty = [...this.streams.values()].every(isNothing);
-    const [name = ""] = this.#named;
-    if (isEmpty || [...this.#named].some((key) => KNOWN.has(streamOfKey(key)))) return this;
-    throw unreadableState(`it has the stream ${quoted(name)}, and none of this source`);
+    const [first = ""] = this.keys;
+    if (isEmpty || this.keys.some((key) => KNOWN.has(streamOfKey(key)))) return this;
+    throw unreadableState(`it has the stream ${quoted(first)}, and none of this source`);
   }
 
   #add(key: string, blob: unknown): void {
-    this.blobs += 1;
-    this.#named.add(key);
+    this.keys.push(key);
     if (blob === null || blob === undefined) this.streams.delete(key);
     else this.streams.set(key, blob);
   }
@@ -113,9 +111,9 @@ function parseLines(lines: readonly string[]): SavedState {
  */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
-/** The other parts of envelopes, and keys that hold no state. */
-const PARTS = ["completed", "partial", "bookmarks", "airbyte_state", "stream_states", "shared_state"];
-const NO_STATE = ["currently_syncing", "output", "sourceStats", "destinationStats", "id", "state_id"];
+/** All keys that may hold a state, and those that hold none: the shared state of all streams belongs to none of this source. */
+const PARTS = [...WRAPPERS, "completed", "partial", "bookmarks", "airbyte_state", "stream_states"];
+const NO_STATE = /^(?:currently_syncing|output|shared_state|sourceStats|destinationStats|id|state_id)$/;
 const TYPES: readonly unknown[] = ["STATE", "STREAM", "GLOBAL", "LEGACY"];
 
 function collect(value: unknown, state: ParsedState): void {
@@ -128,15 +126,15 @@ function collect(value: unknown, state: ParsedState): void {
     return;
   }
   if (!isObject(value)) throw unknownShape(value);
-  const before = state.blobs;
+  const before = state.keys.length;
   const read = openEnvelope(value, state);
-  if (state.blobs > before) return;
+  if (state.keys.length > before) return;
   // An envelope without any stream is empty only if nothing unknown is in it.
   const { type = "STATE", ...parts } = value;
   const isEmpty = ([key, part]: [string, unknown]): boolean =>
     read.length > 0
-      ? isNothing(part) || [...read, ...NO_STATE].includes(key)
-      : isNothing(part) && [...WRAPPERS, ...PARTS, ...NO_STATE].includes(key);
+      ? isNothing(part) || read.includes(key) || NO_STATE.test(key)
+      : isNothing(part) && (PARTS.includes(key) || NO_STATE.test(key));
   if (!TYPES.includes(type) || !Object.entries(parts).every(isEmpty)) throw unknownShape(value);
 }
 
@@ -144,6 +142,7 @@ function collect(value: unknown, state: ParsedState): void {
 function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] {
   const { stream_states: streams, completed, partial } = value;
   const wrapper = WRAPPERS.find((key) => !isNothing(value[key]) && isObject(value[key]));
+  const inner = wrapper ?? (Array.isArray(streams) ? "stream_states" : undefined);
   if ("bookmarks" in value || "airbyte_state" in value) {
     openBookmarks(value, state);
     return ["bookmarks", "airbyte_state"];
@@ -152,14 +151,9 @@ function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] 
     collect(merged(completed ?? {}, partial ?? {}), state);
     return ["completed", "partial"];
   }
-  if (wrapper !== undefined) {
-    collect(value[wrapper], state);
-    return [wrapper];
-  }
-  if (Array.isArray(streams)) {
-    collect(streams, state);
-    // The shared state of all streams belongs to none of this source.
-    return ["stream_states", "shared_state"];
+  if (inner !== undefined) {
+    collect(value[inner], state);
+    return [inner];
   }
   if ("stream_descriptor" in value || "stream_state" in value) state.addStream(value);
   else if (isBare(value)) state.addAll(value);
