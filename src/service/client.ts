@@ -14,7 +14,6 @@ import {
   isBug,
   isOfInterface,
   isPlainRedirect,
-  isWebPage,
   networkError,
   OUT_OF_CREDITS,
   type Place,
@@ -276,9 +275,8 @@ export class Client {
     const { tries = MAX_TRIES, place, notify } = this.#options;
     const isFirst = isUnsent && !this.#hasConnected;
     const attempts = Math.min(tries, isFirst ? FIRST_TRIES : MAX_TRIES);
-    const isLost = isFirst || (!this.hasAnswered && isWebPage(error));
     if (failures >= attempts)
-      throw isLost ? new TransientError(error.message, { cause: error, scope: "service" }) : error;
+      throw isFirst ? new TransientError(error.message, { cause: error, scope: "service" }) : error;
     const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
     const progress = { attempt: failures + 1, attempts, waitMs: pauseMs };
     const reason = error.reason ?? error.message;
@@ -377,7 +375,9 @@ export class Client {
   #unusable(what: string, { status }: Response, value: unknown): never {
     const code = envelopeCode(value);
     if (status >= 300 || code !== undefined) throw this.refusal(what, status, code);
-    throw answerWithoutForm(what, this.#options.place, typeof value === "string" && /^\s*</.test(value));
+    const isPage = typeof value === "string" && /^\s*</.test(value);
+    const scope = this.hasAnswered ? undefined : "service";
+    throw answerWithoutForm(what, this.#options.place, isPage, scope);
   }
 
   async #pause(ms: number): Promise<void> {

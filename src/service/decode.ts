@@ -29,15 +29,7 @@ export async function* decodedTexts(
 ): AsyncGenerator<string> {
   let mark = BYTE_ORDER_MARK;
   let isChecked = false;
-  const check = (bytes: Buffer): void => {
-    if (isChecked) return;
-    const head = bytes.toString("latin1", 0, HEAD_BYTES).replace(BYTE_ORDER_MARK, "").trimStart();
-    isChecked = head.includes("\n") || bytes.length >= HEAD_BYTES;
-    const form = formOf(head, key);
-    if (form !== undefined) throw formError(what, form);
-  };
   const textOf = (bytes: Buffer): string => {
-    check(bytes);
     const text = decode(bytes);
     const bare = text.startsWith(mark) ? text.slice(mark.length) : text;
     mark = "";
@@ -47,21 +39,26 @@ export async function* decodedTexts(
   let begun: Buffer[] = [];
   let length = 0;
   for await (const chunk of chunks) {
-    const first = chunk.indexOf(LINE_FEED) + 1;
-    const last = chunk.lastIndexOf(LINE_FEED) + 1;
-    if (first > 0) {
-      yield textOf(Buffer.concat([...begun, chunk.subarray(0, first)]));
-      if (last > first) yield textOf(chunk.subarray(first, last));
+    if (!isChecked) isChecked = hasLines(what, Buffer.concat([...begun, chunk]), key);
+    const end = chunk.lastIndexOf(LINE_FEED) + 1;
+    if (end > 0) {
+      yield textOf(Buffer.concat([...begun, chunk.subarray(0, end)]));
       begun = [];
       length = 0;
     }
-    begun.push(chunk.subarray(last));
-    length += chunk.length - last;
-    // The form may be known long before the first line ends.
-    if (!isChecked) check(Buffer.concat(begun));
+    begun.push(chunk.subarray(end));
+    length += chunk.length - end;
     if (length > LONGEST_LINE) throw new BodyError(`Cannot ${what}: a line is longer than 16 MiB`);
   }
   if (length > 0) yield textOf(Buffer.concat(begun));
+}
+
+/** Whether a body has lines, by the bytes that have come so far; false: not known yet. @throws BodyError if it has none */
+function hasLines(what: string, bytes: Buffer, key: string): boolean {
+  const head = bytes.toString("latin1", 0, HEAD_BYTES).replace(BYTE_ORDER_MARK, "").trimStart();
+  const form = formOf(head, key);
+  if (form !== undefined) throw formError(what, form);
+  return head.includes("\n") || bytes.length >= HEAD_BYTES;
 }
 
 const PAGE = "a web page or XML";

@@ -305,11 +305,9 @@ const WITHOUT_FORM = transient(
 
 const WEB_PAGE = transient("the answer is a web page, not JSON", "{url} looks wrong: check its path");
 
-/** An answer that says neither what was asked for nor what is wrong. @param isPage whether it begins as markup */
-export const answerWithoutForm = (what: string, place: Place, isPage: boolean): ConnectorError =>
-  toError(what, place, isPage ? WEB_PAGE : WITHOUT_FORM, {});
-
-export const isWebPage = ({ reason }: ConnectorError): boolean => reason === WEB_PAGE.wrong;
+/** An answer that says neither what was asked for nor what is wrong. @param scope the part that it concerns if it begins as markup */
+export const answerWithoutForm = (what: string, place: Place, isPage: boolean, scope?: ErrorScope) =>
+  toError(what, place, isPage ? { ...WEB_PAGE, scope } : WITHOUT_FORM, {});
 
 const NOWHERE = config(
   "nothing of the service is at this address",
