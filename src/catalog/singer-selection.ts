@@ -40,8 +40,12 @@ type Selected = { readonly streams: readonly Chosen[]; readonly warnings: readon
  */
 export function select(catalog: unknown): Selected {
   const all = catalogEntries(catalog);
+  // Where the catalog selects a stream by name, one without metadata is not selected.
   const isMarked = all.some((entry) => choiceIn(selectionNodes(entry), [streamId(entry)]) === true);
-  const entries = all.filter((entry) => isSelected(entry, isMarked));
+  const entries = all.filter((entry) => {
+    const isBare = listOf(entry["metadata"]).length === 0;
+    return nodeSelected(selectionNodes(entry), [streamId(entry)], isBare && !isMarked);
+  });
   const ids = entries.map(streamId);
   const twice = ids.find((id, nth) => ids.indexOf(id) < nth);
   if (twice !== undefined) throw unusableCatalog(`it selects the stream ${quoted(twice)} twice`);
@@ -165,12 +169,6 @@ const selectionNodes = (entry: CatalogNode): readonly CatalogNode[] => [
   entry,
   objectOf(entry["schema"]),
 ];
-
-/** @param isMarked whether the catalog selects a stream by name: then one without metadata is not selected */
-function isSelected(entry: CatalogNode, isMarked: boolean): boolean {
-  const isBare = listOf(entry["metadata"]).length === 0;
-  return nodeSelected(selectionNodes(entry), [streamId(entry)], isBare && !isMarked);
-}
 
 /** The SDK's algorithm for a field whose parent is selected. */
 function nodeSelected(nodes: readonly CatalogNode[], place: readonly string[], inherited: boolean): boolean {

@@ -211,13 +211,8 @@ export class Client {
     const accepts = (status: number): boolean => status === 200 || status === 204;
     return this.#retry({ what, path, query, once, accepts }, async ({ status, body, headers }, deadline) => {
       deadline.lift();
-      const isNothing = status === 204;
-      return {
-        body,
-        headers: isNothing ? {} : headers,
-        idleMs: this.#options.idleTimeoutMs,
-        usage: this.usage,
-      };
+      const { idleTimeoutMs: idleMs } = this.#options;
+      return { body, headers: status === 204 ? {} : headers, idleMs, usage: this.usage };
     });
   }
 
@@ -351,14 +346,17 @@ export class Client {
   /** The failure of a request, whose key waits if it is limited. A failure of this program is thrown as it is. */
   #failed(what: string, cause: unknown, response: Response | undefined): Failed {
     if (isBug(cause)) throw cause;
-    const error = cause instanceof ConnectorError ? cause : networkError(what, this.#options.place, cause);
+    const { place, limiter, clock, notify } = this.#options;
+    const error = cause instanceof ConnectorError ? cause : networkError(what, place, cause);
     this.hasAnswered ||= isOfInterface(error);
     const { status = 0, headers = {}, answered = 0 } = response ?? {};
     // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
     const isLimited = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "");
     const waitMs = retryAfterMs(headers, answered) ?? (isLimited ? UNSAID_RETRY_AFTER_MS : 0);
-    if (isLimited) this.#limit(waitMs);
-    return { kind: isLimited ? "limited" : "failed", error, status, waitMs };
+    if (!isLimited) return { kind: "failed", error, status, waitMs };
+    limiter.block(waitMs);
+    notify({ kind: "limited", until: clock.now() + waitMs });
+    return { kind: "limited", error, status, waitMs };
   }
 
   async #errorOf(what: string, response: Response): Promise<ConnectorError> {
@@ -393,12 +391,6 @@ export class Client {
 
   #pauseMs(failures: number): number {
     return this.#options.random() * Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
-  }
-
-  #limit(waitMs: number): void {
-    const { limiter, clock, notify } = this.#options;
-    limiter.block(waitMs);
-    notify({ kind: "limited", until: clock.now() + waitMs });
   }
 }
 

@@ -175,17 +175,8 @@ const DONE_NOTHING: ReadonlySet<number> = new Set([
   402, 405, 406, 410, 411, 412, 414, 415, 417, 421, 426, 428, 431, 451,
 ]);
 
-/** Redirects that ask for the same request at another address. After a 302 or 303 it may have done its work. */
-const NOT_HERE: ReadonlySet<number> = new Set([301, 307, 308]);
-
-/** Whether the service has done nothing about a request that it redirects. */
-export const isPlainRedirect = (status: number): boolean => NOT_HERE.has(status);
-
-function otherStatus(status: number): Failure {
-  if (status >= 500) return transient("the service failed", AGAIN);
-  if (DONE_NOTHING.has(status)) return REFUSED;
-  return { ...REFUSED, submission: undefined };
-}
+/** Whether a redirect asks for the same request at another address. After a 302 or 303 the service may have done its work. */
+export const isPlainRedirect = (status: number): boolean => [301, 307, 308].includes(status);
 
 /** The code of a request that was not answered within its time. */
 export const DEADLINE = "ANSWER_TIMEOUT";
@@ -263,7 +254,10 @@ function failureOfCode(code = ""): Failure | undefined {
 }
 
 function failureOfStatus(status: number): Failure {
-  return STATUSES.get(status) ?? otherStatus(status);
+  const known = STATUSES.get(status);
+  if (known !== undefined) return known;
+  if (status >= 500) return FAILURES.INTERNAL_ERROR;
+  return DONE_NOTHING.has(status) ? REFUSED : { ...REFUSED, submission: undefined };
 }
 
 /** A request that got no answer. */

@@ -12,18 +12,18 @@ const SYSTEM_BUNDLES = [
 ];
 const NAMED = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
 
-/** `problems`: the files that the environment names and that are of no use. */
-export type Trusted = { readonly certificates: readonly string[]; readonly problems: readonly string[] };
-
-/** The CAs of Node, of the machine, and of the files that the environment names: to name any replaces Node's own choice. */
-export function trusted(environment: Environment): Trusted {
+/**
+ * The CAs of Node, of the machine, and of the files that the environment names: to name any replaces Node's own choice.
+ * `problems`: the files that it names and that are of no use.
+ */
+export function trusted(environment: Environment) {
   const named = NAMED.flatMap((variable) => {
     const file = environment[variable] ?? "";
     return file === "" ? [] : [{ variable, file, ...read(file) }];
   });
   const system = SYSTEM_BUNDLES.map(read).find(({ problem }) => problem === undefined);
   return {
-    certificates: [...rootCertificates, ...[...named, ...(system ? [system] : [])].map(({ text }) => text)],
+    certificates: [...rootCertificates, ...named.map(({ text }) => text), system?.text ?? ""],
     problems: named.flatMap(({ variable, file, problem }) =>
       problem === undefined ? [] : [`${variable} names "${file}", which cannot be used: ${problem}`],
     ),
