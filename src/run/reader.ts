@@ -20,8 +20,8 @@ export type Reader = {
   readonly spec: StreamSpec;
   /** Asks for one row, or for a made-up job. Buys nothing. @throws what keeps the key from the stream */
   probe(): Promise<Probed>;
-  /** Live records, at most `most` and as many as one request shows; none of a stream whose records cost money. */
-  sample(schema: JsonSchema, most?: number): Promise<readonly Record<string, unknown>[]>;
+  /** Live records, as many as one request shows; none of a stream whose records cost money. */
+  sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]>;
   /**
    * The events of the stream after "open", to its "close".
    * @param savedState the stream's part of the incoming state

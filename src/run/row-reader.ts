@@ -42,7 +42,7 @@ export class RowReader implements Reader {
     }
   }
 
-  async sample(schema: JsonSchema, most = SAMPLE): Promise<readonly Record<string, unknown>[]> {
+  async sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]> {
     const service = this.#session.streamApi(this.spec, { cursor: null, schema });
     const rows: Row[] = [];
     let bytes = 0;
@@ -54,7 +54,7 @@ export class RowReader implements Reader {
       for await (const batch of this.spec.exportPath === null ? [] : service.stream({ kind: "all" })) {
         rows.push(...batch);
         bytes += batch.reduce((sum, { raw }) => sum + raw.length, 0);
-        if (rows.length >= most || bytes >= SAMPLE_BYTES) break;
+        if (rows.length >= SAMPLE || bytes >= SAMPLE_BYTES) break;
       }
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
@@ -63,7 +63,7 @@ export class RowReader implements Reader {
       });
     }
     const visible = rows.filter(({ isSuppressed }) => isSuppressed !== true);
-    return visible.slice(0, most).map(({ raw }) => JSON.parse(fromLatin1(raw)));
+    return visible.slice(0, SAMPLE).map(({ raw }) => JSON.parse(fromLatin1(raw)));
   }
 
   /** Nothing is left to read of a full refresh that was delivered. */

@@ -33,12 +33,14 @@ export async function* readWindow(
   while (attempt !== undefined) {
     if (attempt === "halve") return yield* readParts(pass);
     yield* make(attempt, pass);
+    const lacksForm = pass.cause instanceof FormError;
+    const isNew = attempt === "export" && !pass.isClean && !rules.windowSize.exportsLackForm;
+    rules.windowSize.exportsLackForm ||= lacksForm;
     const verdict = await verdictOn(attempt, pass, left);
     const next = whatFollows(attempt, verdict, left, pass);
-    if (typeof next === "string") return yield pass.outcome(next);
-    const isNew = !pass.isClean && !rules.windowSize.exportsLackForm;
-    if (attempt === "export" && next[0] === "pages" && isNew)
+    if (isNew && (next[0] === "pages" || (lacksForm && rules.isListed)))
       warn(rules.service, `${pass.cause.message}. It is read page by page`);
+    if (typeof next === "string") return yield pass.outcome(next);
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
@@ -65,10 +67,6 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
   } catch (error) {
     if (!(error instanceof BodyError)) throw error;
     pass.fail(error);
-    if (error instanceof FormError && !windowSize.exportsLackForm) {
-      windowSize.exportsLackForm = true;
-      if (rules.isListed) warn(service, `${error.message}. It is read page by page`);
-    }
   }
   if (pass.isFull)
     warn(
