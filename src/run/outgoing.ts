@@ -109,11 +109,10 @@ export function outgoing(
         ...fieldWarnings(stream, [...withheld], "the catalog does not name, which were withheld", BY_HAND),
         ...fieldWarnings(stream, nameless, "no catalog can name", NO_NAMES),
       ];
-      if (nuls > 0) {
+      if (nuls > 0)
         texts.push(
           `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
         );
-      }
       yield* texts.map(warning);
     }
     yield event;
