@@ -65,14 +65,13 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
   const entries = streams.map(objectOf);
   if (entries.some(({ stream, json_schema }) => isObject(stream) || isObject(json_schema)))
     throw unusableCatalog("it is a catalog of Airbyte");
-  const wrong = entries.find(({ metadata }) => {
-    const items = metadata ?? [];
-    return !Array.isArray(items) || !items.every(isMetadata);
-  });
-  if (wrong !== undefined) {
-    const why =
-      'is no list of objects with a "breadcrumb" of "properties" and names, and "metadata" with "selected"';
-    throw unusableCatalog(`the metadata of ${quoted(streamId(wrong))} ${why}`);
+  for (const entry of entries) {
+    const items = entry["metadata"] ?? [];
+    if (Array.isArray(items) && items.every(isMetadata)) continue;
+    throw unusableCatalog(
+      `the metadata of ${quoted(streamId(entry))} is no list of objects with a "breadcrumb" of "properties" and names, ` +
+        'and "metadata" with "selected"',
+    );
   }
   return entries;
 }

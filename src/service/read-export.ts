@@ -23,8 +23,8 @@ const LATEST = 1_000;
  * the body ended properly and every line was a row. The raw lines are what arrived; see `decodedTexts` for the few exceptions.
  * Every row that could be read is handed on, also those before and after what is wrong; then the error is thrown.
  * @param what the end of "Cannot …" for errors, such as "read people (2026-01-02)"
- * @throws FormError for a body that is not JSON lines; BodyError for a body that is cut, silent, without rows for too long, ended by the error line, or holds a line that
- * is no row
+ * @throws FormError for a body that is not JSON lines; BodyError for one that is cut, silent, without rows for too long, ended by
+ * the error line, or holds a line that is no row
  */
 export async function* readExport(
   open: () => Promise<Export>,

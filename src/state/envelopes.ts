@@ -144,7 +144,11 @@ function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] 
   const wrapper = WRAPPERS.find((key) => !isNothing(value[key]) && isObject(value[key]));
   const inner = wrapper ?? (Array.isArray(streams) ? "stream_states" : undefined);
   if ("bookmarks" in value || "airbyte_state" in value) {
-    openBookmarks(value, state);
+    // `airbyte_state` comes from a tap around an Airbyte source, with two keys of its own; the bookmarks are younger.
+    const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
+    collect(airbyte_state, state);
+    state.addAll(bookmarks);
+    Object.assign(state.rest, rest);
     return ["bookmarks", "airbyte_state"];
   }
   if (isObject(completed ?? partial)) {
@@ -158,14 +162,6 @@ function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] 
   if ("stream_descriptor" in value || "stream_state" in value) state.addStream(value);
   else if (isBare(value)) state.addAll(value);
   return [];
-}
-
-/** `airbyte_state` comes from a tap around an Airbyte source, with two keys of its own; the bookmarks are younger. */
-function openBookmarks(value: JsonObject, state: ParsedState): void {
-  const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
-  collect(airbyte_state, state);
-  state.addAll(bookmarks);
-  Object.assign(state.rest, rest);
 }
 
 function isBare(value: JsonObject): boolean {
