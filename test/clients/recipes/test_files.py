@@ -44,8 +44,8 @@ def notebook(code):
 
 
 def load_with_dlt(folder, monkeypatch):
-    """In a process of its own, because dlt keeps much of it."""
-    monkeypatch.setenv("DLT_DATA_DIR", str(folder))
+    """In a process of its own, because dlt keeps much of it. All folders are of one user, whose home dlt shares."""
+    monkeypatch.setenv("DLT_DATA_DIR", str(folder.parent))
     return subprocess.run([sys.executable, "-c", DLT], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
