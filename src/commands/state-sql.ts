@@ -34,11 +34,9 @@ async function rowsOf(folder: string, spec: StreamSpec) {
     const full = names.sort().findLast((name) => /^full-\d{9}$/.test(name));
     /** The newest of the folders with all rows at one time; those before it are out of date. */
     const newest = full && join(folder, full);
-    const own = pathsOf(folder, names);
-    const files = [...own, ...(newest ? pathsOf(newest, await namesIn(newest)) : [])];
+    const files = [...pathsOf(folder, names), ...(newest ? pathsOf(newest, await namesIn(newest)) : [])];
     files.sort((one, two) => numberOf(basename(one)) - numberOf(basename(two)));
-    // A stream without own files has no dates.
-    return { spec, folder, newest, files, cursor: own.length === 0 ? null : spec.cursorField };
+    return { spec, folder, newest, files };
   } catch (cause) {
     throw new ConfigError(`Cannot read the folder "${folder}": ${reasonOf(cause)}`, { cause });
   }
@@ -49,15 +47,17 @@ const pathsOf = (folder: string, names: readonly string[]): string[] =>
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const name = (text: string): string => `"${text}"`;
 
-/** Without these options DuckDB drops fields that come late, and takes texts for dates. */
-function duckdbView({ spec, folder, cursor }: StreamRows): string {
+/** Without these options DuckDB drops fields that come late, and takes texts for dates. A view always has its stream's cursor. */
+function duckdbView({ spec, folder }: StreamRows): string {
+  const { cursorField: cursor } = spec;
   const escaped = folder.replace(/[[*?]/g, "[$&]");
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
+  const withCursor = cursor ? ` UNION ALL BY NAME SELECT NULL AS ${name(cursor)} WHERE false` : "";
   return String.raw`CREATE OR REPLACE VIEW ${spec.name} AS
 SELECT * EXCLUDE (_file)${cursor ? ` REPLACE (${moment} AS ${name(cursor)})` : ""}
-FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,
+FROM (FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,
   sample_size = -1, map_inference_threshold = -1, dateformat = 'none', timestampformat = 'none',
-  hive_partitioning = false, filename = '_file')
+  hive_partitioning = false, filename = '_file')${withCursor})
 WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (
   '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))
     FROM glob(${literal(join(escaped, "full-*/*.jsonl*"))})))
@@ -79,7 +79,8 @@ CREATE TEMPORARY TABLE lines (line text);
 CREATE TABLE IF NOT EXISTS loaded_files (load serial PRIMARY KEY, file text UNIQUE);
 `;
 
-function postgresTable({ spec, newest, folder, files, cursor }: StreamRows): string {
+function postgresTable({ spec, newest, folder, files }: StreamRows): string {
+  const { cursorField: cursor } = spec;
   const table = `${spec.name}_loads`;
   const keys = spec.primaryKey.map((key) => `record -> ${literal(key)}`).join(", ");
   const fields = { ...loadSchema(spec.name).properties, ...(cursor && { [cursor]: TIMESTAMP }) };

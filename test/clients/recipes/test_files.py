@@ -12,6 +12,7 @@ from user_folder import blocks
 
 SQL, (READ, VIEWS, LOAD), (POLARS, PANDAS, DLT) = blocks("sql"), blocks("sh"), blocks("python")
 PARQUET, ONE_FILE = SQL
+(FORGET_LOADS,) = blocks("sh", "privacy.md")
 NEWEST = """SELECT id, email, strftime("discoveredAt"::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"""
 
 
@@ -78,6 +79,11 @@ def test_companies_and_sources(people, folder):
         keys = sorted({row[key] for row in files})
         assert len(files) > len(keys), "two runs, each with all of them"
         assert sorted(query(f"SELECT {key} FROM {stream}")) == sorted(psql(f"SELECT {key} FROM {stream}")) == [(one,) for one in keys]
+    dated = """SELECT count(*) FROM companies WHERE "discoveredAt" <= now()"""
+    before = query(dated)
+    assert shell(f"rm contacts/companies/*.jsonl*\n{FORGET_LOADS}\n{VIEWS}\n{LOAD}")
+    after = query(dated)
+    assert before == after == [(50,)] and psql(dated) == psql("SELECT count(*) FROM companies_loads") == [("50",)]
 
 
 def test_dlt(people, folder, monkeypatch):
