@@ -5,6 +5,7 @@ import json
 import pathlib
 import shlex
 import shutil
+import sys
 
 import duckdb
 import pytest
@@ -16,6 +17,8 @@ READ, VIEWS, LOAD = blocks("sh")
 COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
 KEYS_DUCKDB, KEYS_POSTGRES = blocks("sql", "reconcile.md")[:2]
 DELETE_DUCKDB, DELETE_POSTGRES, DELETE_OTHERS = blocks("sql", "erasure.md")
+(DELETE_IN_DLT,) = blocks("python", "erasure.md")
+DLT_TABLE = "CREATE SCHEMA contacts; ATTACH 'contacts.db' AS files; CREATE TABLE contacts.people AS SELECT id FROM files.people"
 
 
 class Desk:
@@ -93,10 +96,15 @@ def test_a_table_that_was_made_from_the_view(desk):
     assert shell(READ)
     before = in_view()
     query("CREATE OR REPLACE TABLE my_people AS SELECT id FROM people")
+    with duckdb.connect("warehouse.duckdb") as warehouse:
+        warehouse.execute(DLT_TABLE)
     desk.lose()
     assert shell(ERASE_FILES)
     query(DELETE_OTHERS)
-    assert ids(query("FROM my_people")) == sorted(set(before) & set(desk.living()))
+    assert shell(f"{sys.executable} - <<'END'\n{DELETE_IN_DLT}\nEND")
+    with duckdb.connect("warehouse.duckdb") as warehouse:
+        in_dlt = ids(warehouse.execute("FROM contacts.people").fetchall())
+    assert ids(query("FROM my_people")) == in_dlt == sorted(set(before) & set(desk.living()))
 
 
 def test_nobody_is_erased_over_a_start_that_moves_or_while_the_table_lacks_what_was_read_anew(desk):
