@@ -17,7 +17,7 @@ type Dialect = keyof typeof DIALECTS;
 
 /** Prints the statements that make a view of each stream, with the newest row of each key. Throws ConfigError. */
 export async function showSql(folder: string, dialect: Dialect, { stdout }: Runtime): Promise<number> {
-  const found = await Promise.all(STREAMS.map((spec) => rowsOf(join(resolve(folder), spec.name), spec)));
+  const found = await Promise.all(STREAMS.map((spec) => rowsOf(resolve(folder), spec)));
   const streams = found.filter(({ files }) => files.length > 0);
   if (streams.length === 0)
     throw new ConfigError(`Cannot query "${folder}": it has no rows. Name a folder of read --output`);
@@ -27,42 +27,58 @@ export async function showSql(folder: string, dialect: Dialect, { stdout }: Runt
 
 type StreamRows = Awaited<ReturnType<typeof rowsOf>>;
 
-/** The rows of one stream in its folder of `read --output`. `files` have absolute paths, the oldest first. */
-async function rowsOf(folder: string, spec: StreamSpec) {
+/** The rows of one stream in a folder of `read --output`. `files`: absolute paths, those of shards first, the oldest first. */
+async function rowsOf(output: string, spec: StreamSpec) {
+  const folder = join(output, spec.name);
   try {
     const names = await namesIn(folder);
     const full = names.sort().findLast((name) => /^full-\d{9}$/.test(name));
     /** The newest of the folders with all rows at one time; those before it are out of date. */
     const newest = full && join(folder, full);
-    const files = [...pathsOf(folder, names), ...(newest ? pathsOf(newest, await namesIn(newest)) : [])];
-    files.sort((one, two) => numberOf(basename(one)) - numberOf(basename(two)));
-    return { spec, folder, newest, files };
+    const refreshed = newest === undefined ? [] : pathsOf(newest, await namesIn(newest));
+    const shards = (await namesIn(output)).filter((name) => name.startsWith("shard-"));
+    const places = shards.map((shard) => join(output, shard, spec.name));
+    const first = (
+      await Promise.all(places.map(async (place) => pathsOf(place, await namesIn(place))))
+    ).flat();
+    const files = [...inOrder(first), ...inOrder([...pathsOf(folder, names), ...refreshed])];
+    return { spec, folder, newest, files, patterns: patternsOf(output, spec.name, first, refreshed) };
   } catch (cause) {
     throw new ConfigError(`Cannot read the folder "${folder}": ${reasonOf(cause)}`, { cause });
   }
 }
 
+/** DuckDB's patterns for the files. Each must match one, and some must match the files that a later run adds. */
+function patternsOf(output: string, stream: string, first: readonly string[], refreshed: readonly string[]) {
+  const escaped = output.replace(/[[*?]/g, "[$&]");
+  if (first.length === 0) return [join(escaped, stream, "**/*.jsonl*")];
+  const ofFull = refreshed.length === 0 ? [] : [join(escaped, stream, "full-*/*.jsonl*")];
+  return [join(escaped, "**", stream, "[0-9]*.jsonl*"), ...ofFull];
+}
+
+const inOrder = (paths: readonly string[]): readonly string[] =>
+  paths.toSorted((one, two) => numberOf(basename(one)) - numberOf(basename(two)));
 const pathsOf = (folder: string, names: readonly string[]): string[] =>
   names.filter((name) => /^[^.].*\.jsonl(\.gz)?$/.test(name)).map((name) => join(folder, name));
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const name = (text: string): string => `"${text}"`;
 
 /** Without these options DuckDB drops fields that come late, and takes texts for dates. A view always has its stream's cursor. */
-function duckdbView({ spec, folder }: StreamRows): string {
+function duckdbView({ spec, folder, patterns }: StreamRows): string {
   const { cursorField: cursor } = spec;
   const escaped = folder.replace(/[[*?]/g, "[$&]");
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
   const withCursor = cursor ? ` UNION ALL BY NAME SELECT NULL AS ${name(cursor)} WHERE false` : "";
   return String.raw`CREATE OR REPLACE VIEW ${spec.name} AS
 SELECT * EXCLUDE (_file)${cursor ? ` REPLACE (${moment} AS ${name(cursor)})` : ""}
-FROM (FROM read_json(${literal(join(escaped, "**/*.jsonl*"))}, format = 'newline_delimited', union_by_name = true,
+FROM (FROM read_json([${patterns.map(literal).join(", ")}], format = 'newline_delimited', union_by_name = true,
   sample_size = -1, map_inference_threshold = -1, dateformat = 'none', timestampformat = 'none',
   hive_partitioning = false, filename = '_file')${withCursor})
 WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (
   '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))
     FROM glob(${literal(join(escaped, "full-*/*.jsonl*"))})))
 QUALIFY row_number() OVER (PARTITION BY ${spec.primaryKey.map(name).join(", ")}
-  ORDER BY ${moment ? `${moment} DESC NULLS LAST, ` : ""}regexp_extract(_file, '-(\d{9})-[^/]*$', 1) DESC) = 1;
+  ORDER BY ${moment ? `${moment} DESC NULLS LAST, ` : ""}_file LIKE '%/shard-%', regexp_extract(_file, '-(\d{9})-[^/]*$', 1) DESC) = 1;
 `;
 }
 

@@ -1,10 +1,10 @@
-"""The query of docs/scale.md, word for word, on the folders of shards and of the run after them."""
+"""The query of docs/scale.md, word for word, and the tables of docs/files.md, on the folders of shards and of the run after them."""
 
 import json
 
 import duckdb
-from conftest import serve, shell
-from test_files import NEWEST, newest
+from conftest import psql, query, serve, shell
+from test_files import LOAD, NEWEST, VIEWS, newest
 from user_folder import blocks
 
 PROGRAM = "source-contact-intelligence"
@@ -18,10 +18,13 @@ def test_shards_become_one_parquet_file(folder):
             assert shell(f"{READ} --plan plan.jsonl --shard {shard} --output rows --compress gzip")
             sandbox.call("recheck", 9)
         assert shell(f"{PROGRAM} state merge rows/shard-* > state.json")
-        assert shell(f"{READ} --stream people --state state.json --output rows/daily")
+        assert shell(f"{READ} --stream people --state state.json --output rows")
         people = newest(sandbox)
     # What a killed try leaves has a hidden name, and nothing may read it.
     left = next(folder.glob("rows/shard-*/people")) / ".20260101T000000Z-000000001.jsonl"
     left.write_text(json.dumps({"id": "left", "discoveredAt": None}))
     duckdb.sql(blocks("sql", "scale.md")[0])
     assert duckdb.sql(f"{NEWEST} FROM 'people.parquet' ORDER BY id").fetchall() == people
+    assert shell(f"{VIEWS}\n{LOAD}".replace("contacts ", "rows "))
+    assert query(f"{NEWEST} FROM people ORDER BY id") == people
+    assert sorted(psql("SELECT id, email, record ->> 'discoveredAt' FROM people")) == people
