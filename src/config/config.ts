@@ -7,7 +7,15 @@ import { parseAddress } from "./address.ts";
 import { type Environment, OUR_PREFIXES, type Prefixes, withEnvironment, withPaths } from "./environment.ts";
 import { normalize } from "./normalize.ts";
 import { type Problem, receiptsProblems, ruleProblems, schemaProblems } from "./problems.ts";
-import { configSpec, isDayProperty, type SpecProperty, settingsIn, typeOf } from "./spec.ts";
+import {
+  configSpec,
+  isDayProperty,
+  isItemList,
+  isRoot,
+  type SpecProperty,
+  settingsIn,
+  typeOf,
+} from "./spec.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
 
 /** A valid config. */
@@ -176,7 +184,7 @@ function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObje
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {
       const given = value[name];
-      return [camelCase(name), ITEMS.has(name) ? (given ?? []) : toValue(name, given, property)];
+      return [camelCase(name), isItemList(name) ? (given ?? []) : toValue(name, given, property)];
     }),
   );
 }
@@ -184,7 +192,7 @@ function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObje
 function toValue(name: string, value: unknown, property: SpecProperty): unknown {
   if (typeOf(property) === "array") return distinct(Array.isArray(value) ? value : [], property);
   if (isObject(value)) return toShape(value, property);
-  if (typeof value === "string" && ADDRESSES.has(name)) return parseAddress(value);
+  if (typeof value === "string" && isRoot(name)) return parseAddress(value);
   return value ?? null;
 }
 
@@ -192,12 +200,6 @@ function distinct(list: readonly unknown[], { items }: SpecProperty): readonly u
   const values = [...new Set(list)];
   return items && isDayProperty(items) ? values.sort() : values;
 }
-
-/** Lists whose entries are named by their places, and compared in a form of their own. */
-const ITEMS: ReadonlySet<string> = new Set(["domains", "emails"]);
-
-/** The roots of the APIs. */
-const ADDRESSES: ReadonlySet<string> = new Set(["base_url", "api_url"]);
 
 const camelCase = (name: string): string =>
   name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());

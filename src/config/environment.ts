@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isObject, type JsonObject, tryParseJson, valueAt } from "../base/json.ts";
-import { fileSettings, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
+import { isFile, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variableOf } from "./spec.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -43,7 +43,8 @@ export function withPaths(
   variables: ReadonlyMap<string, string>,
   folder: string,
 ): JsonObject {
-  return fileSettings().reduce((all, path) => {
+  const paths = [...settingsIn()].map(({ path }) => path).filter((path) => isFile(path.at(-1)));
+  return paths.reduce((all, path) => {
     const file = valueAt(all, path);
     if (typeof file !== "string" || file === "") return all;
     return placed(all, path, resolve(variables.has(path.join(".")) ? "" : folder, file));

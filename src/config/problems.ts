@@ -3,7 +3,17 @@ import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
-import { configSpec, isDayProperty, type SpecProperty, settingsIn, typeOf, variableOf } from "./spec.ts";
+import {
+  configSpec,
+  isDayProperty,
+  isFile,
+  isItemList,
+  isRoot,
+  type SpecProperty,
+  settingsIn,
+  typeOf,
+  variableOf,
+} from "./spec.ts";
 
 /** A problem of one property, by its dotted name. `text` continues the name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
@@ -46,24 +56,23 @@ const LOST = /[\ufffd\p{Surrogate}]/u;
 const textProblems = (draft: JsonObject): Problem[] =>
   [...settingsIn()].flatMap(({ path, property }) => {
     const value = valueAt(draft, path);
-    const name = path.join(".");
     return [value].flat().flatMap((text, nth) => {
       if (typeof text !== "string") return [];
-      const problem = textProblem(text, name, property, draft["allow_insecure_http"] === true);
-      const place = Array.isArray(value) ? `${name}.${nth}` : name;
+      const problem = textProblem(text, path.at(-1), property, draft["allow_insecure_http"] === true);
+      const place = [...path, ...(Array.isArray(value) ? [nth] : [])].join(".");
       return problem === undefined ? [] : [{ path: place, text: problem }];
     });
   });
 
-function textProblem(text: string, name: string, property: SpecProperty, insecure: boolean) {
+function textProblem(text: string, name: string | undefined, property: SpecProperty, insecure: boolean) {
   // An item like this is never sent, and the others are.
-  if (!/\.(?:domains|emails)$/.test(name) && LOST.test(text))
+  if (!isItemList(name) && LOST.test(text))
     return "has characters that were lost (U+FFFD): write it again, as UTF-8";
   if (isDayProperty(property.items ?? property) && !isDay(text))
     return "must be a date that exists, YYYY-MM-DD or a date-time";
-  if (name.endsWith("_file") && /^~(?:\/|$)/.test(text))
+  if (isFile(name) && /^~(?:\/|$)/.test(text))
     return 'begins with "~", which only shells replace. Write the whole path';
-  return /(?:base|api)_url$/.test(name) ? addressProblem(text, insecure) : undefined;
+  return isRoot(name) ? addressProblem(text, insecure) : undefined;
 }
 
 function dateProblems({ start_date: start, end_date: end }: JsonObject): Problem[] {

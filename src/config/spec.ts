@@ -62,9 +62,14 @@ export function* settingsIn(
   }
 }
 
-/** The paths of the settings that name files. */
-export const fileSettings = (): readonly (readonly string[])[] =>
-  [...settingsIn()].map(({ path }) => path).filter((path) => path.at(-1)?.endsWith("_file"));
+/** Whether a setting names a file, by the last part of its name. */
+export const isFile = (name = ""): boolean => name.endsWith("_file");
+
+/** Whether a setting is the root of an API. */
+export const isRoot = (name = ""): boolean => ["base_url", "api_url"].includes(name);
+
+/** Whether a setting is a list whose entries are named by their places, and compared in a form of their own. */
+export const isItemList = (name = ""): boolean => ["domains", "emails"].includes(name);
 
 /** The beginning of the names of all our environment variables. */
 export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
