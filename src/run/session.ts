@@ -8,7 +8,7 @@ import { Limiter } from "../service/limiter.ts";
 import { proxyVariable } from "../service/proxy.ts";
 import { RowParser, type RowRules } from "../service/rows.ts";
 import { type List, readList, StreamApi } from "../service/service-api.ts";
-import { trusted } from "../service/trust.ts";
+import { caProblems } from "../service/trust.ts";
 import { noUsage } from "../service/usage.ts";
 import type { Notice } from "../sync/event.ts";
 import type { Service } from "../sync/service.ts";
@@ -97,7 +97,7 @@ export class Session {
       base,
       apiKey,
       place: {
-        ...{ host: base.host, settings, caProblems: () => trusted(environment).problems },
+        ...{ host: base.host, settings, caProblems: () => caProblems(environment) },
         ...(proxy !== undefined && { proxy }),
       },
       dispatcher: (reuse) =>

@@ -43,7 +43,7 @@ export function openDispatcher(
   const hasTls = isSecure || proxy?.uri.startsWith("https:") === true;
   const connect = {
     timeout: CONNECT_TIMEOUT_MS,
-    ...(hasTls && { secureContext: createSecureContext({ ca: [...trusted(environment).certificates] }) }),
+    ...(hasTls && { secureContext: createSecureContext({ ca: trusted(environment) }) }),
     ...(isLoopback(base.hostname) && !isSecure && !insecure && { lookup: lookupLoopback }),
   };
   const options = { keepAliveTimeout: 10_000, ...(!reuse && { pipelining: 0 }), allowH2: false };

@@ -12,22 +12,30 @@ const SYSTEM_BUNDLES = [
 ];
 const NAMED = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
 
-/**
- * The CAs of Node, of the machine, and of the files that the environment names: to name any replaces Node's own choice.
- * `problems`: the files that it names and that are of no use.
- */
-export function trusted(environment: Environment) {
-  const named = NAMED.flatMap((variable) => {
+/** The CAs of Node, of the machine, and of the files that the environment names: to name any replaces Node's own choice. */
+export function trusted(environment: Environment): string[] {
+  return [...rootCertificates, ...named(environment).map(({ text }) => text), systemText()];
+}
+
+/** Says which of the files that the environment names cannot be used, and why. */
+export const caProblems = (environment: Environment): readonly string[] =>
+  named(environment).flatMap(({ variable, file, problem }) =>
+    problem === undefined ? [] : [`${variable} names "${file}", which cannot be used: ${problem}`],
+  );
+
+const named = (environment: Environment) =>
+  NAMED.flatMap((variable) => {
     const file = environment[variable] ?? "";
     return file === "" ? [] : [{ variable, file, ...read(file) }];
   });
-  const system = SYSTEM_BUNDLES.map(read).find(({ problem }) => problem === undefined);
-  return {
-    certificates: [...rootCertificates, ...named.map(({ text }) => text), system?.text ?? ""],
-    problems: named.flatMap(({ variable, file, problem }) =>
-      problem === undefined ? [] : [`${variable} names "${file}", which cannot be used: ${problem}`],
-    ),
-  };
+
+/** The first bundle that can be used: the others have the same certificates. */
+function systemText(): string {
+  for (const file of SYSTEM_BUNDLES) {
+    const { text, problem } = read(file);
+    if (problem === undefined) return text;
+  }
+  return "";
 }
 
 /** The certificates of a file. */
