@@ -3,7 +3,7 @@ import { createReadStream, readFileSync } from "node:fs";
 import { pipeline } from "node:stream";
 import { createGunzip, gunzipSync } from "node:zlib";
 import { ConfigError } from "../../base/errors.ts";
-import { textDecoder } from "./read-file.ts";
+import { openStdin, textDecoder } from "./read-file.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /** How the bytes of files begin that are no text of lines. */
@@ -48,7 +48,7 @@ export async function* piecesOf(
   path: string,
 ): AsyncGenerator<{ readonly text: string; readonly isLast: boolean }> {
   const decode = textDecoder(name);
-  const file = path === "-" ? createReadStream("", { fd: 0, autoClose: false }) : createReadStream(path);
+  const file = path === "-" ? openStdin() : createReadStream(path);
   try {
     await once(file, "readable");
     const first: Buffer | null = file.read();

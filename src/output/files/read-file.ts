@@ -40,6 +40,9 @@ export function textDecoder(name: string): (piece?: Uint8Array) => string {
 
 const latin1 = (bytes: Uint8Array = Buffer.alloc(0)): string => Buffer.from(bytes).toString("latin1");
 
+/** Standard input, which stays open behind its end. */
+export const openStdin = () => createReadStream("", { fd: 0, autoClose: false });
+
 /**
  * Reads a text file of UTF-8, without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their
  * end, and `-` is stdin. Throws ConfigError.
@@ -52,10 +55,7 @@ export async function readText(what: string, path: string): Promise<string> {
   }
   let bytes: Buffer;
   try {
-    bytes =
-      path === "-"
-        ? await streamBytes(createReadStream("", { fd: 0, autoClose: false }))
-        : await readFile(path);
+    bytes = path === "-" ? await streamBytes(openStdin()) : await readFile(path);
   } catch (cause) {
     const advice = codeOf(cause) === "EACCES" ? '. Run as its owner ("docker run --user")' : "";
     const why = codeOf(cause) === "ENOENT" ? "there is none" : `${reasonOf(cause)}${advice}`;
