@@ -50,11 +50,14 @@ async function rowsOf(output: string, spec: StreamSpec) {
 
 /** DuckDB's patterns for the files. Each must match one, and some must match the files that a later run adds. */
 function patternsOf(output: string, stream: string, first: readonly string[], refreshed: readonly string[]) {
-  const escaped = output.replace(/[[*?]/g, "[$&]");
+  const escaped = globOf(output);
   if (first.length === 0) return [join(escaped, stream, "**/*.jsonl*")];
   const ofFull = refreshed.length === 0 ? [] : [join(escaped, stream, "full-*/*.jsonl*")];
   return [join(escaped, "**", stream, "[0-9]*.jsonl*"), ...ofFull];
 }
+
+/** A pattern that matches a path alone. */
+const globOf = (path: string): string => path.replace(/[[*?]/g, "[$&]");
 
 const inOrder = (paths: readonly string[]): readonly string[] =>
   paths.toSorted((one, two) => numberOf(basename(one)) - numberOf(basename(two)));
@@ -66,7 +69,6 @@ const name = (text: string): string => `"${text}"`;
 /** Without these options DuckDB drops fields that come late, and takes texts for dates. A view always has its stream's cursor. */
 function duckdbView({ spec, folder, patterns }: StreamRows): string {
   const { cursorField: cursor } = spec;
-  const escaped = folder.replace(/[[*?]/g, "[$&]");
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
   const withCursor = cursor ? ` UNION ALL BY NAME SELECT NULL AS ${name(cursor)} WHERE false` : "";
   return String.raw`CREATE OR REPLACE VIEW ${spec.name} AS
@@ -76,7 +78,7 @@ FROM (FROM read_json([${patterns.map(literal).join(", ")}], format = 'newline_de
   hive_partitioning = false, filename = '_file')${withCursor})
 WHERE regexp_extract(_file, '/(\.?full-[^/]*)/[^/]*$', 1) IN (
   '', (SELECT max(regexp_extract(file, '/(full-\d{9})/[^/]*$', 1))
-    FROM glob(${literal(join(escaped, "full-*/*.jsonl*"))})))
+    FROM glob(${literal(join(globOf(folder), "full-*/*.jsonl*"))})))
 QUALIFY row_number() OVER (PARTITION BY ${spec.primaryKey.map(name).join(", ")}
   ORDER BY ${moment ? `${moment} DESC NULLS LAST, ` : ""}_file LIKE '%/shard-%', regexp_extract(_file, '-(\d{9})-[^/]*$', 1) DESC) = 1;
 `;
