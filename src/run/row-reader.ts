@@ -49,19 +49,21 @@ export class RowReader implements Reader {
     const firstPage = async (): Promise<void> => {
       rows.push(...(await service.page({ kind: "all" }, 1)).rows);
     };
-    if (this.spec.exportPath === null) await firstPage();
-    try {
-      for await (const batch of this.spec.exportPath === null ? [] : service.stream({ kind: "all" })) {
+    const exported = async (): Promise<void> => {
+      for await (const batch of service.stream({ kind: "all" })) {
         rows.push(...batch);
         bytes += batch.reduce((sum, { raw }) => sum + raw.length, 0);
         if (rows.length >= SAMPLE || bytes >= SAMPLE_BYTES) break;
       }
-    } catch (error) {
-      if (!(error instanceof BodyError)) throw error;
-      await firstPage().catch((other: unknown) => {
-        throw other instanceof NotFoundError ? error : other;
+    };
+    if (this.spec.exportPath === null) await firstPage();
+    else
+      await exported().catch(async (error: unknown) => {
+        if (!(error instanceof BodyError)) throw error;
+        await firstPage().catch((other: unknown) => {
+          throw other instanceof NotFoundError ? error : other;
+        });
       });
-    }
     const visible = rows.filter(({ isSuppressed }) => isSuppressed !== true);
     return visible.slice(0, SAMPLE).map(({ raw }) => JSON.parse(fromLatin1(raw)));
   }
