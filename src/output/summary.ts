@@ -95,7 +95,8 @@ export function summaryText(
 ): string {
   const lines = streams.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
   const hasFiles = place !== null && streams.some(({ files }) => files !== null && files > 0);
-  const tables = hasFiles && `To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/files.md)\n`;
+  const tables =
+    hasFiles && `To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/recipes.md)\n`;
   return [...lines, tables, saved !== undefined && `Run ${outcome}: ${saved}\n`].filter(Boolean).join("");
 }
 

@@ -11,9 +11,9 @@ import duckdb
 import pytest
 from conftest import psql, query, serve, shell
 from sandbox_process import EXECUTABLE, ROOT
+from test_files import LOAD, READ, VIEWS
 from user_folder import blocks
 
-READ, VIEWS, LOAD = blocks("sh")
 COMPARE, ERASE_FILES, ERASE_POSTGRES = blocks("sh", "erasure.md")
 KEYS_DUCKDB, KEYS_POSTGRES = blocks("sql", "reconcile.md")[:2]
 DELETE_DUCKDB, DELETE_POSTGRES, DELETE_OTHERS = blocks("sql", "erasure.md")
@@ -66,7 +66,7 @@ def ids(rows):
 
 
 def in_view():
-    """Whom the view of docs/files.md shows."""
+    """Whom the view of docs/recipes.md shows."""
     if not pathlib.Path("contacts.db").exists():
         assert shell(VIEWS)
     return ids(query("SELECT id FROM people"))

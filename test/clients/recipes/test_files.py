@@ -1,4 +1,4 @@
-"""The recipes of docs/files.md, word for word."""
+"""The recipes of docs/files.md, docs/recipes.md and docs/warehouses.md, word for word."""
 
 import json
 import re
@@ -10,8 +10,9 @@ import pytest
 from conftest import Rows, psql, query, serve, shell
 from user_folder import blocks
 
-SQL, (READ, VIEWS, LOAD), (POLARS, PANDAS, DLT) = blocks("sql"), blocks("sh"), blocks("python")
-PARQUET, ONE_FILE = SQL
+(READ,), (VIEWS,), LOAD = blocks("sh", "files.md"), blocks("sh", "recipes.md"), blocks("sh", "warehouses.md")[0]
+(PARQUET, ONE_FILE), (POLARS, PANDAS) = blocks("sql", "recipes.md"), blocks("python", "recipes.md")
+(DLT,), HIDE_EMAILS = blocks("python", "warehouses.md"), blocks("sql", "warehouses.md")[-1]
 (FORGET_LOADS,) = blocks("sh", "privacy.md")
 NEWEST = """SELECT id, email, strftime("discoveredAt"::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')"""
 
@@ -103,6 +104,15 @@ def test_postgresql(people):
     assert moments == [(str(sum(moment is not None for _, _, moment in people)),)]
 
 
+def test_a_view_hides_the_emails_of_other_countries_and_of_people_without_a_country(people):
+    assert shell(f"{VIEWS}\n{LOAD}")
+    query(HIDE_EMAILS)
+    psql(HIDE_EMAILS)
+    shown = "SELECT DISTINCT country FROM people_for_sales WHERE email IS NOT NULL"
+    assert query(shown) == psql(shown) == [("United States",)]
+    assert query("SELECT count(*) FROM people_for_sales") == [(len(people),)]
+
+
 # What is lost by a program that takes fields and types from the first rows, or texts for dates.
 LATE = 25_000
 ROWS = [
@@ -135,10 +145,10 @@ def late(folder):
 
 
 def test_late_rows_in_duckdb(late, folder):
-    assert shell(f"{VIEWS}\nmkdir rows\ncp -r contacts rows/late")
+    assert shell(VIEWS)
     assert query(SELECTED) == late
     assert query("SELECT count(seniority), count(phone), sum(companySize) FROM people WHERE nick IS NULL") == [(5000, 5000, 152_500)]
-    duckdb.sql(blocks("sql", "scale.md")[0])
+    query(PARQUET)
     assert query(SELECTED.replace("people", "'people.parquet'")) == late
 
 

@@ -5,7 +5,7 @@ import os
 from sandbox_process import EXECUTABLE, ROOT
 
 
-def blocks(language, page="files.md"):
+def blocks(language, page):
     """The blocks of a page in one language, in order."""
     text = (ROOT / "docs" / page).read_text()
     return [part.split("\n```", 1)[0] for part in text.split(f"```{language}\n")[1:]]
