@@ -24,7 +24,7 @@ STREAMS = os.environ.get("CONTACT_INTELLIGENCE_STREAMS", "people").split()
 
 # Another number of shards makes another plan.
 PLAN = FOLDER / f"plan-{STREAMS[0]}-{SHARDS}.jsonl"
-ROWS = FOLDER / "rows"
+ROWS = FOLDER / "contacts"
 STATE = FOLDER / "state.json"
 RETRIES = {"retries": 5, "retry_delay": timedelta(seconds=30)}
 

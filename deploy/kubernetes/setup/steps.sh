@@ -92,7 +92,7 @@ case $1 in
     case $line in '' | *'"to":null'*) exit 0 ;; esac
     [ ! -e "$load/done/$JOB_COMPLETION_INDEX" ] || exit 0
     attempt "shard $JOB_COMPLETION_INDEX" \
-      $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard "$JOB_COMPLETION_INDEX" --output "$data/rows" --compress gzip
+      $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard "$JOB_COMPLETION_INDEX" --output "$data/contacts" --compress gzip
     mkdir -p "$load/done"
     touch "$load/done/$JOB_COMPLETION_INDEX"
     ;;
@@ -107,15 +107,15 @@ case $1 in
     until [ "$(ls "$load/done" 2>/dev/null | wc -l)" -ge "$closed" ]; do say_failures; sleep 5; done
     for pause in 10 60 300 600 0; do
       code=0
-      forward $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard open --output "$data/rows" --compress gzip || code=$?
+      forward $AIRBYTE_ENTRYPOINT read --plan "$plan" --shard open --output "$data/contacts" --compress gzip || code=$?
       [ "$code" -ne 0 ] || break
       if [ "$code" -eq 2 ] || [ "$pause" -eq 0 ]; then give_up; fi
       sleep "$pause"
     done
-    shards="$data/rows/shard-$(sed -n '1s/.*"plan":"\([0-9a-f]*\)".*/\1/p' "$plan")-"
+    shards="$data/contacts/shard-$(sed -n '1s/.*"plan":"\([0-9a-f]*\)".*/\1/p' "$plan")-"
     $AIRBYTE_ENTRYPOINT state merge "$shards"*${BUCKET:+/state.json} >"$data/state.json.part" || give_up
     mv "$data/state.json.part" "$data/state.json"
-    for folder in "$data"/rows/shard-*; do
+    for folder in "$data"/contacts/shard-*; do
       case $folder in "$shards"*) ;; *) say "$folder is of another plan: remove it" ;; esac
     done
     ;;
@@ -125,8 +125,8 @@ case $1 in
   daily)
     # The first daily run goes on from the first load, every later one from the run before it.
     shift
-    if [ ! -e "$data/rows/state.json" ]; then set -- --state "$data/state.json"; fi
+    if [ ! -e "$data/contacts/state.json" ]; then set -- --state "$data/state.json"; fi
     for stream in $STREAMS; do set -- "$@" --stream "$stream"; done
-    forward $AIRBYTE_ENTRYPOINT read --output "$data/rows" --compress gzip "$@"
+    forward $AIRBYTE_ENTRYPOINT read --output "$data/contacts" --compress gzip "$@"
     ;;
 esac

@@ -107,7 +107,7 @@ def kill_once(shard, folder, killed):
     """Kills the run that reads a shard of this folder's plan, once it has asked for rows."""
     for _ in range(12_000):
         time.sleep(0.01)
-        if not list((folder / "rows").glob(f"shard-*-{shard}-*/people/.*")):
+        if not list((folder / "contacts").glob(f"shard-*-{shard}-*/people/.*")):
             continue
         pattern = f"^[^ ]*node .*{folder}/plan-[^ ]+ --shard {shard} "
         found = subprocess.run(["pgrep", "-f", pattern], stdout=subprocess.PIPE, text=True).stdout.split()
@@ -129,7 +129,7 @@ def test_the_page_brings_everyone_though_a_worker_dies(airflow, sandbox):
     airflow.run(*first_load)
     airflow.expect("contact_intelligence_first_load", "success")
     assert len(killed) == 1
-    assert newest_rows(folder / "rows") == {row["id"]: row for row in sandbox.call("people")}
+    assert newest_rows(folder / "contacts") == {row["id"]: row for row in sandbox.call("people")}
     state = state_of_people(folder / "state.json")
     assert state["undated"] is not None
     assert all(span["status"] == "proven" for span in state["days"])
@@ -139,8 +139,8 @@ def test_the_page_brings_everyone_though_a_worker_dies(airflow, sandbox):
     before = exports(sandbox)
     airflow.run(*unpause)
     airflow.expect("contact_intelligence_daily", "success")
-    assert newest_rows(folder / "rows") == {row["id"]: row for row in sandbox.call("people")}
-    assert len(newest_rows(folder / "rows", "companies", "domain")) == 30, "one setting decides what is read"
+    assert newest_rows(folder / "contacts") == {row["id"]: row for row in sandbox.call("people")}
+    assert len(newest_rows(folder / "contacts", "companies", "domain")) == 30, "one setting decides what is read"
     assert exports(sandbox) == before + 1, "the daily run goes on from the merged state"
 
     # A key that may not read one of the streams: only a person can mend that, so nothing is tried again.

@@ -95,7 +95,7 @@ def test_everyone_is_in_the_bucket_once_though_an_upload_breaks_and_a_shard_is_r
     pods.expect("finish")
     here = pods.copy()
     tries = [path.read_text().strip() for path in here.glob("plans/first/done/*")]
-    rows = [row for name in tries for path in here.glob(f"rows/{name}/people/*.gz") for row in rows_of(path)]
+    rows = [row for name in tries for path in here.glob(f"contacts/{name}/people/*.gz") for row in rows_of(path)]
     assert len(rows) == len(served(sandbox)) and {row["id"]: row for row in rows} == served(sandbox)
     assert state_of_people(here / "state.json")["undated"] is not None
 
@@ -103,14 +103,14 @@ def test_everyone_is_in_the_bucket_once_though_an_upload_breaks_and_a_shard_is_r
     sandbox.call("arrive", 3)
     for _ in range(2):
         pods.expect("daily")
-    assert newest_rows(pods.copy() / "rows") == served(sandbox)
+    assert newest_rows(pods.copy() / "contacts") == served(sandbox)
 
 
 def test_a_lost_file_is_said_by_the_finish_step(pods):
     pods.expect("plan")
     for index in "01":
         pods.expect("shards", JOB_COMPLETION_INDEX=index)
-    lost = next(path for path in pods.copy().glob("rows/*-1-*/*/people/*.gz")).relative_to(pods.home / "here")
+    lost = next(path for path in pods.copy().glob("contacts/*-1-*/*/people/*.gz")).relative_to(pods.home / "here")
     pods.rclone("deletefile", f"{pods.bucket}/{lost}")
     code, said = pods.run("finish")
     assert code == 2 and f"{lost} is not there" in said

@@ -21,7 +21,7 @@ from sandbox_process import ROOT, Sandbox
 from shard_rows import newest_rows, state_of_people
 
 CLUSTER = os.environ.get("TEST_CLUSTER", "")
-# docs/scale.md says what 200,000 people and 60 requests a minute took.
+# docs/dev/scale.md says what 200,000 people and 60 requests a minute took.
 PEOPLE = int(os.environ.get("TEST_CLUSTER_PEOPLE", "20003"))
 PER_MINUTE = int(os.environ.get("TEST_CLUSTER_REQUESTS_PER_MINUTE", "0"))
 NAMESPACE = "contact-intelligence"
@@ -163,7 +163,7 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         plan = data / "plans" / "first" / "plan.jsonl"
         until(120, plan.exists, "a plan")
         shard = json.loads(plan.read_text().splitlines()[5])
-        obstacle = data / "rows" / f"shard-{shard['plan']}-5-{shard['from']}-{shard['to']}"
+        obstacle = data / "contacts" / f"shard-{shard['plan']}-5-{shard['from']}-{shard['to']}"
         obstacle.mkdir(parents=True)
         for folder in (obstacle, obstacle.parent):
             folder.chmod(0o777)
@@ -191,7 +191,7 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
             assert not ended("contact-intelligence-finish", "Failed"), describe()
         type_in(cluster, wait)
 
-        held = newest_rows(data / "rows")
+        held = newest_rows(data / "contacts")
         # People who were checked again after the open shard had read them come with the daily run.
         assert set(held) == set(served(sandbox))
         state = state_of_people(data / "state.json")
@@ -206,7 +206,7 @@ def test_everyone_arrives_though_a_shard_fails_a_node_dies_and_people_move(clust
         type_in(cluster, start_daily)
         kubectl("create", "job", "first-day", "--from=cronjob/contact-intelligence-daily")
         type_in(cluster, [*wait[:2], "first-day"])
-        assert newest_rows(data / "rows") == served(sandbox)
+        assert newest_rows(data / "contacts") == served(sandbox)
 
         stop_load, stop_daily, *_ = commands("Remove it")
         type_in(cluster, stop_load)

@@ -184,7 +184,7 @@ def test_a_shard_that_fails_is_named_and_a_new_plan_is_never_mixed_with_the_old_
     code, said = step("finish", **again)
     assert code == 0 and said.count("is of another plan: remove it") == 1
     shutil.rmtree(re.search(r"steps.sh: (\S+) is of another plan", said)[1])
-    held = newest_rows(tmp_path / "rows")
+    held = newest_rows(tmp_path / "contacts")
     assert set(held) == set(served(sandbox))
     assert not any("email" in row for row in held.values())
     assert state_of_people(tmp_path / "state.json")["undated"] is not None

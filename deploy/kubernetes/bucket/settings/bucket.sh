@@ -1,10 +1,10 @@
 #!/bin/sh
 # Brings what a pod needs from a bucket, and takes what it has made there: bucket.sh pull|push. The step of steps.sh runs in
 # between, in a folder DATA of the pod's own. The remote is "bucket:$BUCKET"; rclone finds it in its own variables.
-#   plans/$PLAN/       plan.jsonl, failed/, and done/N, which names the folder of the try that has read shard N
-#   rows/SHARD/TRY/    what one try has read. It counts once done/N names it: files first, then the list
-#                      of them, then that name.
-#   state.json         of the first load, then of each daily run
+#   plans/$PLAN/           plan.jsonl, failed/, and done/N, which names the folder of the try that has read shard N
+#   contacts/SHARD/TRY/    what one try has read. It counts once done/N names it: files first, then the list
+#                          of them, then that name.
+#   state.json             of the first load, then of each daily run
 set -eu
 data=${DATA:-/data}
 mkdir -p "$data"
@@ -41,11 +41,11 @@ list() { rclone lsf -R --files-only --format ps --separator ' ' --exclude '.*' -
 # take_state NAME: the state of a finished try, and proof that the bucket has its files.
 take_state() {
   from=$(rclone cat "$remote/$load/done/$1")
-  to=$data/rows/$(dirname "$from")
-  rclone copyto "$remote/rows/$from/state.json" "$to/state.json"
-  list "$remote/rows/$from" >"$data/found"
-  rclone cat "$remote/rows/$from/files" | while read -r file bytes; do
-    grep -qxF "$file $bytes" "$data/found" || { say "$remote/rows/$from/$file is not there with $bytes bytes"; exit 2; }
+  to=$data/contacts/$(dirname "$from")
+  rclone copyto "$remote/contacts/$from/state.json" "$to/state.json"
+  list "$remote/contacts/$from" >"$data/found"
+  rclone cat "$remote/contacts/$from/files" | while read -r file bytes; do
+    grep -qxF "$file $bytes" "$data/found" || { say "$remote/contacts/$from/$file is not there with $bytes bytes"; exit 2; }
   done
 }
 
@@ -56,11 +56,11 @@ give_rows() {
 }
 
 give_shard() {
-  for folder in "$data"/rows/shard-*; do
+  for folder in "$data"/contacts/shard-*; do
     # A finish step has the states of all other shards too.
     if [ ! -d "$folder" ] || { [ "$shard" = open ] && [ "${folder%-open}" = "$folder" ]; }; then continue; fi
     name=$(basename "$folder")/$try
-    give_rows "$folder" "rows/$name"
+    give_rows "$folder" "contacts/$name"
     echo "$name" | rclone rcat "$remote/$load/done/$shard"
   done
 }
@@ -86,8 +86,8 @@ case "$1 ${JOB#contact-intelligence-}" in
   'push daily'*)
     code=$(cat "$data/code")
     if [ "$code" -eq 0 ]; then
-      give_rows "$data/rows" "rows/daily/$try"
-      rclone copyto "$data/rows/state.json" "$remote/state.json"
+      give_rows "$data/contacts" "contacts/daily/$try"
+      rclone copyto "$data/contacts/state.json" "$remote/state.json"
     fi
     ;;
 esac
