@@ -156,9 +156,9 @@ const JOBS_FLAGS = {
 
 const PLAN_EXAMPLES = [
   ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
-  ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output rows"],
-  ["the last one", "read --config config.json \\\n    --plan plan.jsonl --shard open --output rows"],
-  ["one state of all", "state merge rows/shard-* > state.json"],
+  ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output contacts"],
+  ["the last one", "read --config config.json \\\n    --plan plan.jsonl --shard open --output contacts"],
+  ["one state of all", "state merge contacts/shard-* > state.json"],
 ] as const;
 
 const planWords = (words: Argv) =>
@@ -240,7 +240,7 @@ const addStateCommands: AddCommand = (words, choose) =>
         ["how far each stream has come", "state show state.json"],
         ["whether a stream has not been complete for too long", "state show --max-age 26h state.json"],
         ["tables of the rows in a folder", "state show contacts --sql postgres | psql"],
-        ["one state of the shards of a plan", "state merge rows/shard-*"],
+        ["one state of the shards of a plan", "state merge contacts/shard-*"],
       ]),
     );
 

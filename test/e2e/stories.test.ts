@@ -69,8 +69,8 @@ const STORIES: Readonly<Record<string, Story>> = {
   "an account in shards, and a table that is compared": {
     lines: [
       ...["plan --shards 2", "plan --shards 2 --json > plan.jsonl"],
-      "read --plan plan.jsonl --shard 0 --output rows",
-      "read --plan plan.jsonl --shard open --output rows",
+      "read --plan plan.jsonl --shard 0 --output contacts",
+      "read --plan plan.jsonl --shard open --output contacts",
       "!keys",
       "reconcile --table keys.csv --output found",
     ],
