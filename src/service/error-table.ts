@@ -189,8 +189,8 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ENETUNREACH", transient("the network is unreachable", "Check this machine's network")],
   ["EHOSTUNREACH", transient("the host is unreachable", "Check {url} and this machine's network")],
   ["UND_ERR_CONNECT_TIMEOUT", transient("the connection timed out", "Check {url}, firewall and proxy")],
-  ["UND_ERR_HEADERS_TIMEOUT", transient("no answer came in time", AGAIN)],
-  ["UND_ERR_BODY_TIMEOUT", transient("the answer fell silent", AGAIN)],
+  ["UND_ERR_HEADERS_TIMEOUT", transient("no answer arrived in time", AGAIN)],
+  ["UND_ERR_BODY_TIMEOUT", transient("the answer stopped before its end", AGAIN)],
   [DEADLINE, transient("the answer did not end in time", AGAIN)],
   ...[
     "SELF_SIGNED_CERT_IN_CHAIN",
