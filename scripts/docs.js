@@ -1,11 +1,12 @@
-// Writes the tables of docs/troubleshooting.md: everything that the connector says when the service or the network fails,
-// from the table that it acts by. `node scripts/docs.js --check` only compares.
+// Writes the tables of docs/troubleshooting.md from the table of errors, and those of docs/settings.md from spec.json.
+// `node scripts/docs.js --check` only compares.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { importSource } from "./import-source.js";
 
 const { FAILURES, NETWORK, PUBLIC_API, STATUSES, worded } = await importSource("src/service/error-table.ts");
-const page = fileURLToPath(new URL("../docs/troubleshooting.md", import.meta.url));
+const { loadSpec, typeOf, variableOf } = await importSource("src/config/spec.ts");
+const { describedSettings } = await importSource("src/protocol/singer-about.ts");
 
 const ACTS = {
   ConfigError: "you",
@@ -32,20 +33,53 @@ function table(failures) {
   );
 }
 
+const TYPES = { string: "text", integer: "number", boolean: "true or false", array: "list" };
+
+/** A heading and a table for each group of the form. */
+function settings() {
+  const { groups, properties } = loadSpec().connectionSpecification;
+  const parts = groups.map(({ id, title }) => {
+    const rows = describedSettings(loadSpec())
+      .filter(({ path: [first] }) => properties[first].group === id)
+      .map((setting) => `| ${cellsOf(setting).join(" | ")} |`);
+    return [
+      `## ${title}`,
+      ["| setting, variable | type | default | what it does |", "| --- | --- | --- | --- |", ...rows].join(
+        "\n",
+      ),
+    ];
+  });
+  return parts.flat().join("\n\n");
+}
+
+function cellsOf({ name, path, property, required }) {
+  const type = property.enum?.join(", ") ?? TYPES[typeOf(property)];
+  const usual = required ? "**required**" : property.default === undefined ? "" : `\`${property.default}\``;
+  return [`\`${name}\`<br>\`${variableOf(path)}\``, type, usual, property.description.replaceAll("|", "\\|")];
+}
+
 /** Replaces what is between the two comments that name a part of the page. */
-const replaced = (text, name, part) =>
+const replaced = (text, [name, part]) =>
   text.replace(
     new RegExp(`(?<=<!-- ${name}: [^\n]*-->\n\n).*?(?=\n\n<!-- end of ${name} -->)`, "s"),
     () => part,
   );
 
-const today = readFileSync(page, "utf8");
-const codes = replaced(today, "codes", table([...Object.entries(FAILURES), ...STATUSES]));
-const text = replaced(codes, "connection", table(NETWORK));
+const PAGES = {
+  "docs/troubleshooting.md": {
+    codes: table([...Object.entries(FAILURES), ...STATUSES]),
+    connection: table(NETWORK),
+  },
+  "docs/settings.md": { settings: settings() },
+};
 
-if (process.argv.includes("--check")) {
-  if (today !== text) {
-    console.error("docs/troubleshooting.md is not what the error table says: run npm run docs");
+for (const [page, parts] of Object.entries(PAGES)) {
+  const file = fileURLToPath(new URL(`../${page}`, import.meta.url));
+  const today = readFileSync(file, "utf8");
+  const text = Object.entries(parts).reduce(replaced, today);
+  if (!process.argv.includes("--check")) writeFileSync(file, text);
+  else if (today !== text) {
+    console.error(`${page} is not what its source says: run npm run docs`);
     process.exitCode = 1;
   }
-} else writeFileSync(page, text);
+}
