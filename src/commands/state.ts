@@ -72,8 +72,10 @@ function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   return lacking === undefined ? until : startOf(lacking);
 }
 
+/** Whether a stream is read by its dates. The tap writes a null `replication_key` for the others. */
 const isDated = (state: unknown): boolean =>
-  isObject(state) && ("discoveredAt" in state || "replication_key_value" in state);
+  isObject(state) &&
+  ("discoveredAt" in state || ("replication_key_value" in state && state["replication_key"] !== null));
 
 /** The settings of a config that names no days. */
 function defaults(): DaySettings {

@@ -377,6 +377,7 @@ describe("state show", () => {
       "a/people": of(first, span("2026-01-06", "2026-01-10", "missing"), last),
       "b/people": of(first, last),
       "c/people": of(span("2026-01-01", "2026-02-26")),
+      sources: { version: 4, full_refresh: null, replication_key: null, replication_key_value: null },
     };
     const { code, stderr } = await tooOld({ bookmarks: state });
     expect([code, stderr.trimEnd().split("\n")]).toEqual([
