@@ -1,4 +1,4 @@
-"""The recipe of docs/cron.md, word for word, for a run that is complete and one that fails."""
+"""The recipe of docs/standalone.md, word for word, for a run that is complete and one that fails."""
 
 import subprocess
 import time
@@ -7,11 +7,11 @@ from conftest import serve
 from prometheus_client.parser import text_string_to_metric_families
 from user_folder import blocks
 
-LINE = blocks("cron", "cron.md")[-1].split(" * * * * ", 1)[1]
+LINE = blocks("cron", "standalone.md")[-1].split(" * * * * ", 1)[1]
 
 
 def test_what_a_run_did(folder):
-    (folder / "prometheus.py").write_text(blocks("python", "cron.md")[0])
+    (folder / "prometheus.py").write_text(blocks("python", "standalone.md")[0])
 
     def metrics():
         line = LINE.replace("~/contacts", ".").replace("/var/lib/node_exporter", ".")
