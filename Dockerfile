@@ -18,7 +18,7 @@ COPY --from=build /build/dist dist
 # A new volume at /data belongs to the image's user.
 RUN mkdir /data && chown 1000:1000 /data
 
-# Node 24 lets the young part of its heap grow to 64 MB, twice of Node 20: docs/decisions/memory.md.
+# Node 24 lets the young part of its heap grow to 64 MB, twice of Node 20: docs/dev/decisions/memory.md.
 ENV NODE_OPTIONS="--max-semi-space-size=16"
 # Absolute paths: platforms start this from folders of their own, and the first form through a shell.
 ENV AIRBYTE_ENTRYPOINT="node /airbyte/integration_code/dist/source-contact-intelligence.js"
