@@ -301,7 +301,7 @@ export async function parseCommand(words: readonly string[], version: string): P
 }
 
 /**
- * Parses words with a parser that neither prints nor exits. Its help breaks a word where a text does not fit into 80
+ * Parses words with a parser that does not print and does not exit. Its help breaks a word where a text does not fit into 80
  * columns. Throws UsageError.
  */
 export async function parseWords(

@@ -1,4 +1,4 @@
--- Deletes the people whom the service no longer has, after a complete refresh by Airbyte.
+-- Deletes the people that the service no longer has, after a complete refresh by Airbyte.
 -- DuckDB and PostgreSQL. Run it only when the refresh has succeeded: see docs/erasure.md.
 -- A refresh writes everyone who is still there under a new _airbyte_generation_id. People who arrived or were checked
 -- again since then have that number, too. All rows of a person are kept if one of them has it.

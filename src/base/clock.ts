@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 
-/** Time as the edge sees it; tests bring their own. */
+/** Time as the edge sees it; tests give their own. */
 export type Clock = {
   /** Epoch ms by this machine, which may jump. */
   now(): number;

@@ -90,9 +90,7 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
     objectOf(configured);
   const { name, namespace, json_schema } = objectOf(stream);
   if (typeof name !== "string" || name === "") {
-    throw unusableAirbyteCatalog(
-      `streams[${index}] has neither a "stream" with a "name", nor a "name" of its own`,
-    );
+    throw unusableAirbyteCatalog(`streams[${index}] lacks a "stream" with a "name", and a "name" of its own`);
   }
   refuseApiForm(name, { ...objectOf(stream), ...objectOf(entry) });
   if (typeof sync_mode !== "string")

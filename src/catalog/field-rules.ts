@@ -49,7 +49,7 @@ export type FieldFilter = {
   ): Rewrite | null;
   /** Replaces a field's value where a row repeats it in another field; null if the field leaves as it is. */
   replacementFor(stream: string, field: string): ((value: string) => string) | null;
-  /** A warning for each setting whose field neither a schema nor a row had. */
+  /** A warning for each setting whose field is in no schema and in no row. */
   unused(): readonly string[];
 };
 

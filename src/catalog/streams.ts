@@ -3,7 +3,7 @@ import type { Config, Endpoints } from "../config/config.ts";
 
 type SyncMode = "full_refresh" | "incremental";
 
-/** The facts of a stream that hold for every service. */
+/** The facts of a stream that are true for every service. */
 export type StreamSpec = {
   /** Also the name of its file under schemas/, which has the documented fields. */
   readonly name: string;

@@ -45,7 +45,7 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
     isHidden = false;
     signal.throwIfAborted();
     if (done === true) {
-      throw new NoAnswer("Cannot go on: stdin ended before all was answered. No file was written");
+      throw new NoAnswer("Cannot continue: stdin ended before all was answered. No file was written");
     }
     return value.trim();
   };

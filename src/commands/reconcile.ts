@@ -60,7 +60,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     const again = recheck === undefined ? undefined : await StateFile.open(recheck, runtime);
     try {
       if (again !== undefined && statesIn(again, stream).length === 0)
-        throw new ConfigError(`Cannot use the state file "${recheck}": it holds nothing of "${stream}"`);
+        throw new ConfigError(`Cannot use the state file "${recheck}": it contains nothing of "${stream}"`);
       await withGuests({ config, runtime, reporter }, async (run) => {
         const found = await compared(options, spec, run).catch((error: unknown) => {
           throw writeFailure(options.output ?? "", error);
@@ -101,7 +101,7 @@ async function compared(
   // Without a day every row would count as new, and none as lost.
   const state = saved.kind === "read" && saved.state.days.length > 0 ? saved.state : undefined;
   if (path !== undefined && state === undefined)
-    throw new ConfigError(`Cannot use the state "${path}": it holds nothing of "${stream}"`);
+    throw new ConfigError(`Cannot use the state "${path}": it contains nothing of "${stream}"`);
   const { isDated, isListed } = open(NEW_STATE).source;
   if (!isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
   const cursor = isDated ? spec.cursorField : null;

@@ -44,7 +44,7 @@ export async function openPart<Options extends ShardOptions>(
   };
 }
 
-/** Throws ConfigError for a full refresh: a shard goes on from its own state. */
+/** Throws ConfigError for a full refresh: a shard continues from its own state. */
 export function refuseWhole({ stream }: Shard, streams: readonly ConfiguredStream[]): void {
   if (streams.every(({ syncMode }) => syncMode === "incremental")) return;
   throw new ConfigError(

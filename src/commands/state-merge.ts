@@ -12,7 +12,7 @@ import type { RowState } from "../sync/state.ts";
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
   readonly states: readonly string[];
-  /** Whether days that no state holds may be left to the next run. */
+  /** Whether days that are in no state may be left to the next run. */
   readonly partial: boolean;
 };
 
@@ -56,6 +56,6 @@ function rowStatesIn(name: string, text: string): readonly (readonly [key: strin
     return state === null ? [] : [[key, state] as const];
   });
   if (found.length === 0)
-    throw new ConfigError(`Cannot merge the state ${name}: it holds no state of a stream with dates`);
+    throw new ConfigError(`Cannot merge the state ${name}: it contains no state of a stream with dates`);
   return found;
 }

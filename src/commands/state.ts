@@ -50,7 +50,7 @@ export async function showState(
 /** The streams with a date that are complete only up to a moment before `limit` (epoch ms), or not at all. */
 function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): readonly string[] {
   const dated = [...streams].filter(([, state]) => isDated(state));
-  if (dated.length === 0) return ["the state holds no stream that is read by its dates"];
+  if (dated.length === 0) return ["the state contains no stream that is read by its dates"];
   return dated.flatMap(([stream, saved]) => {
     const until = completeUntil(parseRowState(stream, saved) ?? NEW_STATE);
     if (until === null) return [`${stream} was never read completely`];

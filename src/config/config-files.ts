@@ -33,7 +33,7 @@ export async function openConfig(
 }
 
 /**
- * Reads config files, of which a later one wins, property by property. `ENV` in place of a file is the environment under the
+ * Reads config files. A property of a later file wins. `ENV` in place of a file is the environment under the
  * names that other Singer taps use. Throws ConfigError; so does the returned function, which parses what they say together.
  */
 export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {

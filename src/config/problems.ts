@@ -50,7 +50,7 @@ export const ruleProblems = (draft: JsonObject): Problem[] => [
   ...privacyProblems(draft),
 ];
 
-/** Characters that stand for others, which a variable or an editor lost: two salts would become the same. */
+/** Characters that replace others, which a variable or an editor lost. Two salts would become equal. */
 const LOST = /[\ufffd\p{Surrogate}]/u;
 
 const textProblems = (draft: JsonObject): Problem[] =>

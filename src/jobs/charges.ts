@@ -53,7 +53,7 @@ function lastPrices(sorted: readonly Price[]): readonly Price[] {
   return all.filter((price, nth) => paid.has(price) || nth === all.length - 1);
 }
 
-/** Adds to the counters of a run, for one of anybody's submissions. */
+/** Adds to the counters of a run, for any submission. */
 export function charge(
   { spent }: Charges,
   runId: string,

@@ -105,7 +105,7 @@ export const isInFlight = ({ step, code }: Submission): boolean => step === "ope
 
 /**
  * How many items may go by the newest submissions: one at a time after three answers in a row were lost, and none on a
- * day of which a fourth was lost. An intent that a kill left is no lost answer.
+ * day after its fourth lost answer. An intent that a kill left does not count as a lost answer.
  */
 export function probesLeft(all: readonly Submission[], lastAnswer: number, today: string): number {
   const replied = all.filter(({ step, asked }) => (step === "unknown" ? asked !== null : step !== "void"));

@@ -9,13 +9,13 @@ const LONGEST_ID = 200;
 export function toSegment(id: string): string {
   if (!isUsableId(id)) {
     throw new DataError(
-      `Cannot use an id of the service: it has ${id.length} characters or holds what no path may hold. Tell the service's owner`,
+      `Cannot use an id of the service: it has ${id.length} characters or contains what no path may contain. Tell the service's owner`,
     );
   }
   return encodeURIComponent(id);
 }
 
-/** Whether an id can stand in a path: 1 to 200 characters, well-formed Unicode, no dots alone. */
+/** Whether an id can be in a path: 1 to 200 characters, well-formed Unicode, no dots alone. */
 export function isUsableId(id: string): boolean {
   return id !== "" && id.length <= LONGEST_ID && !/^\.{1,2}$/.test(id) && !/\p{Surrogate}/u.test(id);
 }

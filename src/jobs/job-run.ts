@@ -44,7 +44,7 @@ type RunOptions = {
   readonly check: RowCheck;
   /** Whether everything is delivered again and nothing is bought, because the platform replaces its rows. */
   readonly isRefresh: boolean;
-  /** Whether another stream of the setting has submitted in this run: this one neither submits nor waits. */
+  /** Whether another stream of the setting has submitted in this run: this one does not submit and does not wait. */
   readonly isSecond: boolean;
   readonly config: Config;
   readonly memory: Memory;

@@ -80,7 +80,7 @@ export type Problem = {
 /** A result, or the response to a verification. */
 export type Answer = {
   readonly value: JsonObject;
-  /** Whether the job failed, in whole or in part, and cost nothing: another submission may bring more. */
+  /** Whether the job failed, in whole or in part, and cost nothing: another submission may give more. */
   readonly failed: boolean;
   /** The code of a failure. */
   readonly code: string | null;

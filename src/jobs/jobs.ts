@@ -44,7 +44,7 @@ export async function openJobs(
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, notify, ...(processes && { processes }) };
   const memory = await Memory.open({ config, environment, states, streams, lock, syncId });
-  /** The settings of which a stream has submitted. */
+  /** The settings whose stream has submitted. */
   const started = new Set<JobSetting>();
 
   return {

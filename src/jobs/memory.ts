@@ -194,7 +194,7 @@ const mayExist = (path: string): Promise<boolean> =>
 
 const otherKey = (path: string, own: string): ConfigError =>
   new ConfigError(
-    `Cannot tell what was bought: neither the state nor the receipts "${own}" know it, and the receipts "${path}" belong ` +
+    `Cannot tell what was bought: the state and the receipts "${own}" do not know it, and the receipts "${path}" belong ` +
       "to another key of this service. If the key was changed, name that file in receipts_file. If this is another " +
       "organization, name the first one there",
   );

@@ -204,7 +204,7 @@ function parseHeader(fields: JsonObject): JsonObject {
   return fields;
 }
 
-/** A line for each setting of which changes say anything. */
+/** A line for each setting that changes concern. */
 const textOf = (lines: Iterable<Line>): string =>
   [...lines]
     .map(([setting, changes]) => ({ for: setting, ...toFields(changes) }))
@@ -246,14 +246,14 @@ async function isThere(path: string): Promise<boolean> {
 
 const shared = (path: string): TransientError =>
   new TransientError(
-    `Cannot go on with the receipts "${path}": another run writes to the same file. Give each run a file of its own, ` +
+    `Cannot continue with the receipts "${path}": another run writes to the same file. Give each run a file of its own, ` +
       "or mount the folder of the file, so that its lock is seen",
   );
 
 const damaged = (path: string, line: number, why: string): ConfigError =>
   new ConfigError(
     `Cannot use the receipts "${path}": line ${line} is not what this connector writes: ${why}. The file knows what was ` +
-      "paid for: restore it, or move it away to go on by the state alone",
+      "paid for: restore it, or move it away to continue by the state alone",
   );
 
 async function attempt<Result>(path: string, work: () => Promise<Result>): Promise<Result> {

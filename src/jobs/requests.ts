@@ -20,7 +20,7 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const code = envelopeCode(value) ?? resultCode(value);
   const why = retryWhen(status, code);
   const isAnswer = status >= 200 && status < 300;
-  // The interface does not say by which status a submission is taken, nor what a paid response may contain.
+  // The interface does not say by which status a submission is taken, or what a paid response may contain.
   const isAccepted = isAnswer && (code === undefined || (type.polling === null && why === undefined));
   const taken = isAccepted && value !== undefined ? type.taken(value, item, answered) : undefined;
   if (taken !== undefined) return taken;

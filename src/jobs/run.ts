@@ -42,7 +42,7 @@ async function* begin(run: JobRun): AsyncGenerator<Event> {
 const hasWork = (run: JobRun): boolean =>
   !isOver(run) && (nextDue(run) < Number.POSITIVE_INFINITY || run.submitting.queue.length > 0);
 
-/** A clock that is days off makes caps by day useless. It may also be set while the run goes on. */
+/** A clock that is days off makes caps by day useless. It may also be set during the run. */
 function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Event> {
   const skew = client.now() - clock.now();
   if (Math.abs(skew) <= MAX_SKEW_MS || failures.ended) return;
@@ -50,7 +50,7 @@ function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Eve
   const hours = Math.round(Math.abs(skew) / 3_600_000);
   const text =
     `${stream}: the service's clock is ${hours} hours ${skew > 0 ? "ahead of" : "behind"} this machine's, so ` +
-    "nothing is submitted, because caps by day would not hold. Correct this machine's clock, or tell the service's owner";
+    "nothing is submitted, because caps by day would not work. Correct this machine's clock, or tell the service's owner";
   yield warning(text);
 }
 

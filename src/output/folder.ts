@@ -83,7 +83,7 @@ export class Folder implements Sink {
       throw new ConfigError(`Cannot write a sample: "${own}" is of an earlier run. Choose another folder`);
     if (!isNew && given !== undefined)
       throw new ConfigError(
-        `Cannot go on from --state: the folder has a state of its own in "${own}". Leave --state out, or choose another folder`,
+        `Cannot continue from --state: the folder has a state of its own in "${own}". Leave --state out, or choose another folder`,
       );
     // A state that comes from another folder names the files of that folder.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };

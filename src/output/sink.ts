@@ -20,15 +20,15 @@ export type Saved = {
 
 /** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */
 export type Sink = {
-  /** The state from which the run goes on. */
+  /** The state from which the run continues. */
   readonly saved: SavedState;
-  /** The file from which the next run goes on; null: the state goes to stdout, or nowhere. */
+  /** The file from which the next run continues; null: the state goes to stdout, or nowhere. */
   readonly place: string | null;
   /** The lock of that file. */
   readonly lock: Lock | undefined;
   /** Returns when there is room for more; for a checkpoint, when it is saved, or will be with a later one. */
   emit(event: Event): Promise<Saved | undefined>;
-  /** Saves what can still be saved of a run that cannot go on. Waits for no reader. */
+  /** Saves what can still be saved of a run that cannot continue. Waits for no reader. */
   settle(): Promise<Saved | undefined>;
   /** Returns when all has left. */
   close(): Promise<void>;
@@ -38,7 +38,7 @@ export type Sink = {
 
 /** The place that takes records and state: a folder, stdout and a state file, or stdout. */
 export type Destination = {
-  /** A file with the state to go on from, which is only read. */
+  /** A file with the state to continue from, which is only read. */
   readonly state?: string | undefined;
   readonly stateFile?: string | undefined;
   /** A folder that takes records and state in place of stdout. */
@@ -48,11 +48,11 @@ export type Destination = {
   readonly fileBytes?: number | undefined;
   /** The settings that a folder remembers, so that a later run can tell that they are others. */
   readonly privacy?: JsonObject | undefined;
-  /** How many rows of each stream are enough: a sample, of which no state is saved; undefined: all. */
+  /** How many rows of each stream are enough: a sample, which saves no state; undefined: all. */
   readonly limit?: number | undefined;
 };
 
-/** The state from which a run would go on, for a run that changes nothing there. */
+/** The state from which a run would continue, for a run that changes nothing there. */
 export function onlyRead({ state, stateFile, output }: Destination): Destination {
   const own = output === undefined ? stateFile : join(output, "state.json");
   return { state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
@@ -79,7 +79,7 @@ export async function openSink(
   return stdoutSink(format, mask, runtime, file, given);
 }
 
-/** @param file takes the state too @param given the state to go on from where there is no file */
+/** @param file takes the state too @param given the state to continue from where there is no file */
 export function stdoutSink(
   format: Language = () => "",
   mask: Mask,

@@ -23,7 +23,7 @@ export class Privacy implements FieldFilter {
   readonly #hash: ((bytes: string) => string) | undefined;
   /** Names of settings that changed a row. */
   readonly #used = new Set<string>();
-  /** Streams of which rows came. */
+  /** Streams that have sent rows. */
   readonly #read = new Set<string>();
 
   /** @throws ConfigError that names each setting that the connector cannot obey */

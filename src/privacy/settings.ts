@@ -39,7 +39,7 @@ function neededText({ list, path }: Setting, spec: StreamSpec): string | undefin
   if (list === "only_fields" || inner !== undefined) return undefined;
   const cannot = (what: string, why: string): string =>
     `names the ${what} of "${spec.name}", which cannot be ${list === "drop_fields" ? "dropped" : "hashed"}: ${why}`;
-  if (field === spec.cursorField) return cannot("cursor", "the next run goes on from it");
+  if (field === spec.cursorField) return cannot("cursor", "the next run continues from it");
   const { type } = propertiesOf(loadSchema(spec.name))[field] ?? {};
   const isText = [type].flat().every((kind) => kind === "string" || kind === "null");
   if (!spec.primaryKey.includes(field) || (list === "hash_fields" && isText)) return undefined;

@@ -132,7 +132,7 @@ export function readSuppression(path: string | null): Suppression {
   if (wrong !== "") {
     throw unusable(
       name,
-      `${wrong} is no e-mail, domain or id, nor "sha256:" and the 64 hexadecimal digits of one. Write a host or an ` +
+      `${wrong} is no e-mail, domain or id, and not "sha256:" and the 64 hexadecimal digits of one. Write a host or an ` +
         "address alone, one a line, without quotes, path or port; an id with other characters as its digest",
     );
   }

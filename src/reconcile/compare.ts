@@ -261,7 +261,7 @@ class Differences {
 }
 
 const isInTable = (marks: number): boolean => (marks & IN_TABLE) !== 0;
-/** Neither shown nor suppressed. */
+/** Not shown and not suppressed. */
 const isUnshown = (marks: number): boolean => marks === IN_TABLE;
 const isSuppressedKey = (marks: number): boolean => isInTable(marks) && (marks & SUPPRESSED) !== 0;
 

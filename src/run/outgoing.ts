@@ -111,7 +111,7 @@ export function outgoing(
       ];
       if (nuls > 0)
         texts.push(
-          `The rows of "${stream}" hold NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
+          `The rows of "${stream}" contain NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
         );
       yield* texts.map(warning);
     }

@@ -107,7 +107,7 @@ const SEPARATORS = [
 ] as const;
 
 /**
- * UTF-8 is self-synchronizing, so these bytes stand for nothing else; outside a string they would be no JSON either way. To
+ * UTF-8 is self-synchronizing, so these bytes mean nothing else; outside a string they would be no JSON either way. To
  * find none, `replaceAll` takes up to twice as long as `includes`.
  */
 const escapeSeparators = (text: string): string =>

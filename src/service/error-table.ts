@@ -77,7 +77,7 @@ const transient = failures(TransientError);
 /** The answer for one item. Where no item was asked for, the service contradicts its interface. */
 const answer = failures(DataError);
 
-const AGAIN = "The service may be unwell: run again later, and tell its owner if it goes on";
+const AGAIN = "The service may be unwell: run again later, and tell its owner if it continues";
 const ASK_FOR_ACCESS = "Ask the organization's owner for access, or take the stream out of the sync";
 
 const RATE_LIMITED = transient(
@@ -299,7 +299,7 @@ const WITHOUT_FORM = transient(
 
 const WEB_PAGE = transient("the answer is a web page, not JSON", "{url} looks wrong: check its path");
 
-/** An answer that says neither what was asked for nor what is wrong. @param scope the part that it concerns if it begins as markup */
+/** An answer without what was asked for, and without a reason. @param scope the part that it concerns if it begins as markup */
 export const answerWithoutForm = (what: string, place: Place, isPage: boolean, scope?: ErrorScope) =>
   toError(what, place, isPage ? { ...WEB_PAGE, scope } : WITHOUT_FORM, {});
 

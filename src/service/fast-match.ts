@@ -16,7 +16,7 @@ const usualGroup = (characters: string): string => `("[.${characters}]*[${charac
 /** Without the characters that separate addresses in a list. */
 const USUAL_ADDRESS = usualGroup("!#-%*+0-9=@A-Z^_a-z~-");
 const USUAL_KEY = usualGroup("!#-&(-+/0-9:=?-\\[\\]-_a-~-");
-/** As many digits as a double holds exactly. */
+/** As many digits as a double can have exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
 const SCALARS: ReadonlyMap<string, string> = new Map([
@@ -173,7 +173,7 @@ function valuePattern(
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
   if (!Object.keys(rest).every((keyword) => SILENT.has(keyword))) return undefined;
-  // In a field that may hold anything a list of lists is left to the parser: such fields are many.
+  // In a field that may contain anything a list of lists is left to the parser: such fields are many.
   const anything = depth === 0 ? [...SCALARS.keys(), "array"] : SCALARS.keys();
   const kinds = new Set<unknown>(type === undefined ? anything : [type].flat());
   // A text that matched in two ways would be tried in both, and with another such field in four.

@@ -24,7 +24,7 @@ const LATEST = 1_000;
  * Every row that could be read is handed on, also those before and after what is wrong; then the error is thrown.
  * @param what the end of "Cannot …" for errors, such as "read people (2026-01-02)"
  * @throws FormError for a body that is not JSON lines; BodyError for one that is cut, silent, without rows for too long, ended by
- * the error line, or holds a line that is no row
+ * the error line, or contains a line that is no row
  */
 export async function* readExport(
   open: () => Promise<Export>,
@@ -131,7 +131,7 @@ class Batcher {
   }
 
   /**
-   * Goes on after a line that is no row: the body is faulty, its other rows are not. Names a line by place and length: even a
+   * Continues after a line that is no row: the body is faulty, its other rows are not. Names a line by place and length: even a
    * digest of a short line could be undone by guessing.
    */
   #skip(line: string): undefined {
@@ -140,7 +140,7 @@ class Batcher {
   }
 
   tooFewRows(idleMs: number): BodyError {
-    const wrong = `no row came for ${idleMs / 1000} s, although the body goes on`;
+    const wrong = `no row came for ${idleMs / 1000} s, although the body continues`;
     return new BodyError(`Cannot ${this.#what}: ${wrong}`, { cause: this.fault });
   }
 }

@@ -125,7 +125,7 @@ function keyText(raw: RawLine, name: string, value: unknown): string {
   const written = (): string => memberText(raw, fromLatin1(name)) ?? "null";
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : written();
   if (typeof value !== "string" || value === "") return "";
-  // Escapes of a latin1-decoded line stand for other characters than its bytes.
+  // Escapes of a latin1-decoded line mean other characters than its bytes.
   const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(written())))) : value;
   return JSON.stringify(text);
 }

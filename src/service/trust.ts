@@ -44,7 +44,7 @@ function read(file: string): { readonly text: string; readonly problem?: string 
     const text = readFileSync(file, "utf8");
     return /^-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/m.test(text)
       ? { text }
-      : { text: "", problem: "it holds no certificate in PEM" };
+      : { text: "", problem: "it contains no certificate in PEM" };
   } catch (error) {
     return { text: "", problem: reasonOf(error) };
   }

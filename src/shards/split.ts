@@ -5,7 +5,7 @@ import { closedWindow, type DatedWindow } from "../sync/window.ts";
 /** The calls of planning. Each is one request. */
 type Counter = Pick<Service, "count" | "rowAt">;
 
-/** How many rows some days hold, and when that was asked (epoch ms by the service's clock). */
+/** How many rows some days have, and when that was asked (epoch ms by the service's clock). */
 export type Size = { readonly rows: number; readonly asked: number };
 
 /** The days of one shard, both included. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
@@ -61,7 +61,7 @@ export async function* splitRange(
       before = undefined;
     }
     if (isLast) break;
-    // A day may hold the rows of several shards.
+    // A day may have the rows of several shards.
     if (left < place) continue;
     const at = instant(placed?.row?.cursor ?? "");
     let [low, high] = Number.isNaN(at) ? [start ?? FIRST_GUESS, latest] : [dayOf(at), dayOf(at)];

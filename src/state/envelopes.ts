@@ -101,17 +101,17 @@ function parseLines(lines: readonly string[]): SavedState {
     collect(value, state);
     found = true;
   }
-  if (!found) throw unreadableState("the text is not JSON, nor are there lines with STATE messages in it");
+  if (!found) throw unreadableState("the text is not JSON, and no line is a STATE message");
   return state.checked();
 }
 
 /**
  * Keys around a state: a line of Airbyte's or Singer's output, Airbyte's kinds of state, and what Meltano prints. The first
- * one counts, because older messages have the same state once more as `data`. Python writes `global_`.
+ * one counts, because older messages repeat the same state as `data`. Python writes `global_`.
  */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
-/** All keys that may hold a state, and those that hold none: the shared state of all streams belongs to none of this source. */
+/** All keys that may contain a state, and those that contain none: the shared state of all streams belongs to none of this source. */
 const PARTS = [...WRAPPERS, "completed", "partial", "bookmarks", "airbyte_state", "stream_states"];
 const NO_STATE = /^(?:currently_syncing|output|shared_state|sourceStats|destinationStats|id|state_id)$/;
 const TYPES: readonly unknown[] = ["STATE", "STREAM", "GLOBAL", "LEGACY"];
@@ -195,7 +195,7 @@ const unreadableState = (why: string): ConfigError =>
 
 /** Kinds and names only, never values. */
 function shapeOf(value: unknown): string {
-  if (Array.isArray(value)) return `a list that holds ${value.slice(0, 1).map(kindOf).join()}`;
+  if (Array.isArray(value)) return `a list that contains ${value.slice(0, 1).map(kindOf).join()}`;
   if (!isObject(value)) return kindOf(value);
   const keys = Object.entries(value).map(([key, inner]) => `${quoted(key)} (${kindOf(inner)})`);
   return `an object with ${keys.slice(0, 5).join(", ")}`;

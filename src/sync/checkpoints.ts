@@ -6,12 +6,12 @@ import type { Outcome } from "./outcome.ts";
 import { NO_FILTERS, type RowState } from "./state.ts";
 import { describe } from "./window.ts";
 
-/** `missing`: the state's missing days, each read once more by itself. `more`: as `put` takes it. */
+/** `missing`: the state's missing days, each read again by itself. `more`: as `put` takes it. */
 type DatedRun = { readonly yesterday: Day; readonly missing: readonly Day[]; readonly more: number };
 
 /**
- * Turns the outcomes of windows into states. A state covers all windows up to the first that has not ended, and of that one
- * the parts that have.
+ * Turns the outcomes of windows into states. A state covers all windows up to the first that has not ended, and the parts
+ * of that window that have ended.
  */
 export class Checkpoints {
   readonly #stream: string;

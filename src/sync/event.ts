@@ -51,7 +51,7 @@ export type WindowRecord = Filters & {
 /**
  * Why days are read. `new`: no run has proven them. `retry`: an earlier run read all rows that stayed, so the same result is
  * believed now. `lookback`: every run reads them, so that most of their rows were delivered before. `turn`: they were proven,
- * and their rows are delivered once more.
+ * and their rows are delivered again.
  */
 export type Why = "new" | "retry" | "lookback" | "turn";
 
@@ -91,7 +91,7 @@ type StreamEvent =
   /**
    * Every record before it of the windows below `windows` is delivered; absent: every record before it. Records of the last
    * such window may follow. `spent`: what the stream has bought in this run so far. `announces`: only this state
-   * contains a purchase, so it must be durable before the run goes on. `read`: the windows that no checkpoint before it has covered.
+   * contains a purchase, so it must be durable before the run continues. `read`: the windows that no checkpoint before it has covered.
    */
   | {
       readonly kind: "checkpoint";
@@ -110,7 +110,7 @@ type StreamEvent =
       readonly error?: unknown;
       readonly isTimeUp?: boolean;
     }
-  /** The run itself cannot go on. */
+  /** The run itself cannot continue. */
   | { readonly kind: "failed"; readonly error: unknown }
   /** The last event of every run. */
   | { readonly kind: "end" }
@@ -137,6 +137,6 @@ export type Notice =
   /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
   | { readonly kind: "limited"; readonly until: number };
 
-/** A message that a run goes on with. */
+/** A message after which a run continues. */
 export const info = (text: string) => ({ kind: "log", level: "info", text }) as const;
 export const warning = (text: string) => ({ kind: "log", level: "warn", text }) as const;

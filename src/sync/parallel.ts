@@ -13,7 +13,7 @@ export type Reader<Item, Part> = {
 };
 
 /**
- * Reads up to `width` items at once and hands on their parts as they come; a reader goes on once its part was worked
+ * Reads up to `width` items at once and hands on their parts as they come; a reader continues once its part was worked
  * through. The last item waits for all before it. After a failure nothing new begins, what is under way is finished, and the
  * first failure is thrown.
  */

@@ -59,7 +59,7 @@ export class Pass {
   readonly #from: number;
   readonly #end: number;
   #group: number | undefined;
-  /** Whether the halves of the window count what it has shown, so that they need not show it once more. */
+  /** Whether the halves of the window count what it has shown, so that they need not show it again. */
   #isKept = false;
   #error: ConnectorError | undefined;
   #isRead = false;
@@ -258,7 +258,7 @@ export class Pass {
 
 function outside(window: Window): DataError {
   return new DataError(
-    `Cannot trust the service's date filters: a request for ${describe(window)} brought rows of other days. ` +
+    `Cannot trust the service's date filters: a request for ${describe(window)} sent rows of other days. ` +
       "Tell the service's owner. Nothing that is read this way can be proven complete",
   );
 }

@@ -20,7 +20,7 @@ export type DaySettings = {
   readonly lookbackWindowDays: number;
   readonly rereadDays: number;
   readonly ignoreMissingDays: readonly Day[];
-  /** Whether people without a date are read; undefined: if neither a start nor an end is set. */
+  /** Whether people without a date are read; undefined: if no start and no end is set. */
   readonly readsUndated?: boolean | undefined;
 };
 
@@ -36,7 +36,7 @@ type ReadWindow = { readonly from: Day; readonly until: Day | "now" };
 
 /** The parts of a stream that a run reads, in this order. All ranges are closed days, oldest first. */
 export type ReadPlan = {
-  /** The missing days that are read once more, each by itself. */
+  /** The missing days that are read again, each by itself. */
   readonly missing: readonly Day[];
   /** Ranges whose rows left while they were read. The same result is believed now. */
   readonly again: readonly DayRange[];

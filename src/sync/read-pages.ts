@@ -2,7 +2,7 @@ import { BodyError } from "../base/errors.ts";
 import type { Pass } from "./pass.ts";
 import type { Batch, Page } from "./service.ts";
 
-/** A walk goes on past this number of broken pages, to deliver the rows of the others that are counted. */
+/** A walk continues past this number of broken pages, to deliver the rows of the others that are counted. */
 const MAX_BROKEN_PAGES = 3;
 
 /**

@@ -40,7 +40,7 @@ export async function* readEnds(pass: Pass): AsyncGenerator<Batch> {
 const undatedOf = (rows: Batch): Batch => rows.filter(({ cursor }) => !(instant(cursor ?? "") >= OLDEST));
 
 /**
- * Counts again if the list of everything goes on past its total, and fails if the service counts no more then. Totals that are
+ * Counts again if the list of everything continues past its total, and fails if the service counts no more then. Totals that are
  * capped hide the people without a date, who are only the difference of two of them.
  */
 export async function isCountedToTheEnd(pass: Pass): Promise<boolean> {
@@ -53,7 +53,7 @@ export async function isCountedToTheEnd(pass: Pass): Promise<boolean> {
   if (pass.count.rows + pass.count.undated > rows + undated) return true;
   pass.fail(
     new DataError(
-      `Cannot trust the service's totals: it counts ${plural(rows + undated, "row")}, and its list goes on past them. ` +
+      `Cannot trust the service's totals: it counts ${plural(rows + undated, "row")}, and its list continues past them. ` +
         'Tell the service\'s owner. "verify_counts": false reads without proof',
     ),
   );

@@ -4,7 +4,7 @@ export const MOST_SEEN_ROWS = 5_000_000;
 const FULLEST = 0.84;
 const SMALLEST_TABLE = 1024;
 const WORDS = 3;
-/** The first word of a slot that holds nothing. */
+/** The first word of an empty slot. */
 const EMPTY = 0;
 const FLAGS = 15;
 const GROUP_BITS = 4;
@@ -27,7 +27,7 @@ const PROCESS_SEED: Seed = crypto.getRandomValues(new Uint32Array(6));
  * and at most 16 bytes a row when the number of rows is known beforehand. A digest is 64 bits of the key and 32 of the
  * identity, so that the rows of one key lie in one probe sequence. A collision makes a pass look short, never complete.
  *
- * A mark holds four flags that the caller chooses, once for the pass and once for a group of passes.
+ * A mark has four flags that the caller chooses, once for the pass and once for a group of passes.
  */
 export class SeenRows {
   #capacity: number;
@@ -36,16 +36,16 @@ export class SeenRows {
   #size = 0;
   /** Grows with each new group of passes, and whenever the rows are forgotten. */
   group = 0;
-  /** Where the digests of a batch stand; longer than they are. */
+  /** Where the digests of a batch are; longer than they are. */
   #digests: KeyDigests = new Uint32Array(0);
-  /** Where texts stand while they are hashed: a string that is cut from a line gives its characters up slowly. */
+  /** Where texts are while they are hashed: a string that is cut from a line gives its characters up slowly. */
   #bytes: Buffer = Buffer.alloc(0);
   readonly #hash: KeyedHash;
 
   /** The words that the last prefetch read. Public, because a compiler drops reads without a use. */
   prefetched = 0;
 
-  /** @param expectedRows how many rows the window is counted to hold */
+  /** @param expectedRows how many rows the window has by its count */
   constructor(expectedRows = 0, seed: Seed = PROCESS_SEED) {
     this.#capacity = capacityFor(Math.min(expectedRows, MOST_SEEN_ROWS));
     this.#words = new Uint32Array(this.#capacity * WORDS);

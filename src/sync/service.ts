@@ -23,7 +23,7 @@ export type Batch = readonly Row[];
 /**
  * The rows of a window at a moment of the service's clock. No row whose cursor is before `asked` came in later,
  * and none whose cursor is after `answered` was counted (both epoch ms).
- * `undated`: what the count of everything has beyond the dated rows; 0 where a date filter holds.
+ * `undated`: what the count of everything has beyond the dated rows; 0 where a date filter is set.
  */
 export type Count = {
   readonly rows: number;

@@ -4,7 +4,7 @@ import { addDays, type Day, dayOf, startOf } from "../base/time.ts";
 export type Window =
   /** Every day is before yesterday, so its rows only leave (for today). `source`: the rows of this source alone. */
   | { readonly kind: "closed"; readonly from: Day; readonly to: Day; readonly source?: string }
-  /** No upper filter, so that neither midnight nor a wrong clock can cut it. `undated`: no lower one either, which includes the people without a date. */
+  /** No upper filter, so that midnight or a wrong clock cannot cut it. `undated`: no lower one either, which includes the people without a date. */
   | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
   /** The people that match no date filter. */
   | { readonly kind: "undated" }

@@ -153,7 +153,7 @@ describe("basic read", () => {
   });
 });
 
-it("CI1, CI3: every state is a point to go on from: nothing is lost, and only the lookback repeats", async () => {
+it("CI1, CI3: a run continues from every state: no row is lost, and only the lookback repeats", async () => {
   const states = first.filter(({ state }) => state?.stream.stream_descriptor.name === "people");
   expect(states.length).toBeGreaterThan(SAMPLES);
   const step = Math.max(1, Math.floor(states.length / SAMPLES));
@@ -171,7 +171,7 @@ it("CI1, CI3: every state is a point to go on from: nothing is lost, and only th
   }
 });
 
-it("CI4: a state of a future that has not come gives what may be new, and a state that fits", async () => {
+it("CI4: a run with a state from the future reads what may be new, and saves a correct state", async () => {
   const before = textsOf(sandbox.people());
   sandbox.recheck(3);
   sandbox.arrive(4);

@@ -84,24 +84,27 @@ describe("check", () => {
     ["company_lookup", 202, "", true],
     ["company_lookup", 401, { error: "who are you" }, false],
     ["company_lookup", 404, "<html>", false],
-  ])("takes the answer for a made-up job of %s, %d with %j, for open: %j", async (setting, ...told) => {
-    const [status, body, isOpen] = told;
-    const { url } = await serve((request, response) => {
-      const isProbe = request.url?.includes("job_0_check") === true;
-      const data = [{ id: "1", domain: "a.example", slug: "crm" }];
-      const list = { success: true, data, meta: { page: 1, page_size: 100, total: 1, total_pages: 1 } };
-      response.writeHead(isProbe ? status : 200, { "content-type": "application/json" });
-      const answer = isProbe ? body : list;
-      response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
-    });
-    const items = setting === "email_check" ? { emails: ["a@x.example"] } : { domains: ["x.example"] };
-    const external = { api_url: url, api_key: KEY };
-    const settings = { base_url: url, api_key: KEY, external_api: external, verify_counts: false };
-    const { message } = await checked(await file("config.json", { ...settings, [setting]: items }));
-    expect(
-      /^This key can read people, companies, sources, (email_checks|company_lookups)/.test(message),
-    ).toBe(isOpen);
-  });
+  ])(
+    "asks for a made-up job of %s: status %d with %j means that the key works: %j",
+    async (setting, ...told) => {
+      const [status, body, isOpen] = told;
+      const { url } = await serve((request, response) => {
+        const isProbe = request.url?.includes("job_0_check") === true;
+        const data = [{ id: "1", domain: "a.example", slug: "crm" }];
+        const list = { success: true, data, meta: { page: 1, page_size: 100, total: 1, total_pages: 1 } };
+        response.writeHead(isProbe ? status : 200, { "content-type": "application/json" });
+        const answer = isProbe ? body : list;
+        response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+      });
+      const items = setting === "email_check" ? { emails: ["a@x.example"] } : { domains: ["x.example"] };
+      const external = { api_url: url, api_key: KEY };
+      const settings = { base_url: url, api_key: KEY, external_api: external, verify_counts: false };
+      const { message } = await checked(await file("config.json", { ...settings, [setting]: items }));
+      expect(
+        /^This key can read people, companies, sources, (email_checks|company_lookups)/.test(message),
+      ).toBe(isOpen);
+    },
+  );
 
   it("says all that it learnt, in the order of the streams: refusals, counts, costs and suppressed people", async () => {
     const { url } = await serve((request, response) => {
@@ -240,7 +243,7 @@ describe("a service behind TLS", () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it("is trusted although another variable names a file of no use, which is named where none is of use", async () => {
+  it("is trusted by one usable file; if no file is usable, the message names it", async () => {
     const { url, configAt } = await serveTls();
     const folder = await tempDir();
     await symlink("loop", join(folder, "loop"));

@@ -192,7 +192,7 @@ describe("a setting that cannot be obeyed", () => {
 describe("a catalog", () => {
   const HASHED = { hash_fields: ["companies.employeeCount"], drop_fields: ["lastName"], hash_salt: SALT };
 
-  it("that Airbyte made before the settings lets no row out of a stream whose hashed field it types as a number", async () => {
+  it("of Airbyte with a number for a hashed field fails the stream before any row", async () => {
     const { sandbox, config } = await sandboxWith(QUICK);
     const { stdout } = await run(CONNECTOR, ["discover", "--config", config]);
     const { streams: found } = JSON.parse(stdout).catalog;
@@ -204,7 +204,7 @@ describe("a catalog", () => {
     expect([code, dataOf(messages, "companies"), errorsOf(messages)]).toMatchObject([1, [], [{ message }]]);
   });
 
-  it("that Singer made before the settings does the same, and tells what else it names that is dropped", async () => {
+  it("of Singer with a number for a hashed field fails the stream, and names dropped fields", async () => {
     const { sandbox, config } = await sandboxWith(QUICK);
     const before = await selection(await discover(config), ["people", "companies"]);
     const args = ["--config", await configFor(sandbox, HASHED), "--catalog", before];
@@ -318,7 +318,7 @@ describe("a suppressed person", () => {
     expect(stage.bought).toContain("x@z.example");
   });
 
-  it("leaves a refresh complete although no one of the list is left", async () => {
+  it("does not make a refresh incomplete, even if everyone on the list is suppressed", async () => {
     const suppress_file = await file("suppressed.txt", "1.example");
     const stage = await sandboxStage("company_lookup", { domains: ["1.example"] }, {}, { suppress_file });
     const ids = { generation_id: 2, minimum_generation_id: 2, sync_id: 7 };
@@ -326,7 +326,7 @@ describe("a suppressed person", () => {
   });
 });
 
-it("only_fields holds for look-ups and their contacts", async () => {
+it("only_fields applies to look-ups and their contacts", async () => {
   const only_fields = ["company_lookups.contacts.first_name", "company_lookup_contacts.job_title"];
   const stage = await sandboxStage("company_lookup", { domains: ["2.example"] }, {}, { only_fields });
   const streams = ["company_lookups", "company_lookup_contacts"];

@@ -98,7 +98,7 @@ describe("exit codes", () => {
     ["a setting that is wrong", undefined, { num_workers: 99 }, 2],
     ["a service that is down", "status=500:times=always", {}, 1],
   ])(
-    "tell %s from what passes with time, and platforms get their own",
+    "of %s: 2 if only a person can correct it, 1 if time can; platforms get 1",
     async (_what, fault, settings, code) => {
       const faults = fault === undefined ? [] : [fault];
       const { config } = await sandboxWith({ ...QUICK, faults }, settings);

@@ -71,7 +71,7 @@ describe("read", () => {
     expect(errorsOf(all.messages)[0]?.message).toMatch(/it was made with source_slug .* Reset the stream/);
   });
 
-  it("delivers a full refresh that is done nothing again under the same ids", async () => {
+  it("reads nothing for a full refresh that is done under the same ids", async () => {
     await using sandbox = await startSandbox(SMALL);
     const ids = { sync_mode: "full_refresh", generation_id: 3, sync_id: 7 };
     const streams = { people: ids, companies: ids, sources: ids };
@@ -136,7 +136,7 @@ describe("read", () => {
     expect(errorsOf(messages)).toMatchObject([{ stream_descriptor: { name: "people" } }]);
   });
 
-  it("ends without the days of people who were erased and are still counted, and names the way out", async () => {
+  it("ends without the days of erased people that the service still counts, and names the setting", async () => {
     const omitted = { days: 6, faults: ["omit=10:lists=too"] };
     await using sandbox = await startSandbox({ ...SMALL, people: 60, undated: 0, ...omitted });
     const end_date = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);

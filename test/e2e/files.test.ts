@@ -194,7 +194,7 @@ describe("read --output", () => {
       company_lookup: { domains: Array.from({ length: 12 }, (_, n) => `d${n}.example`) },
     });
 
-  it("writes the answers of jobs into one file, and tells the end of their stream once", async () => {
+  it("writes the answers of jobs into one file, and reports the end of the stream once", async () => {
     await using service = await CountingService.start();
     const [folder, summary] = [await tempDir(), join(await tempDir(), "summary.json")];
     const config = await lookups(service.url, join(await tempDir(), "receipts.jsonl"));
@@ -237,7 +237,7 @@ describe("read --output", () => {
     expect([...filesIn(folder).values()].map(rowsIn).reduce((sum, rows) => sum + rows, 0)).toBe(10);
   });
 
-  it("goes on from --state in a folder without a state, and refuses it in one that has its own", async () => {
+  it("continues from --state in a folder without a state, and refuses it in a folder with a state", async () => {
     await using sandbox = await startSandbox(SMALL);
     const [first, second] = [await tempDir(), await tempDir()];
     await read(sandbox, first, "--stream", "people");
@@ -251,7 +251,7 @@ describe("read --output", () => {
     expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
   });
 
-  it("keeps a sample apart: it needs a new folder, and no run goes on in that one", async () => {
+  it("writes a sample only into a new folder, and no run continues there", async () => {
     await using sandbox = await startSandbox(SMALL);
     const [folder, used] = [await tempDir(), await tempDir()];
     expect(await read(sandbox, folder, "--limit", "5")).toMatchObject({ code: 0 });
@@ -259,7 +259,7 @@ describe("read --output", () => {
     const next = await read(sandbox, folder);
     expect([next.code, next.stderr]).toEqual([
       2,
-      expect.stringContaining("it holds a sample of read --limit"),
+      expect.stringContaining("it contains a sample of read --limit"),
     ]);
     await read(sandbox, used, "--stream", "sources");
     const refused = await read(sandbox, used, "--limit", "5");

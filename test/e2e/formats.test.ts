@@ -75,7 +75,7 @@ it.each<[file: string, shown: readonly string[], isDue: (date: string) => boolea
   ],
   ["refresh-unfinished", ["full refresh: not complete"], (date) => date >= "2019-12-29"],
   ["refresh-done", ["full refresh: complete"], () => false],
-])("a state of version 4 is read for ever: %s", async (name, shown, isDue) => {
+])("every later version reads a state of version 4: %s", async (name, shown, isDue) => {
   const { sandbox, config } = await sandboxWith({ people: 60, sources: 2, now: "2026-03-20T10:00:00Z" });
   const state = example(`state/${name}.json`);
   const { stdout } = await run(CONNECTOR, ["state", "show", state]);
@@ -104,7 +104,7 @@ const ITEMS = ["answered", "failed", "open", "lost", "refused", "new"].map((name
 it.each<[file: string, collected: readonly string[]]>([
   ["state.json", ["open.example"]],
   ["receipts.jsonl", ["answered.example", "open.example"]],
-])("what was bought is known for ever by jobs/%s", async (name, collected) => {
+])("every later version reads the purchases of jobs/%s", async (name, collected) => {
   const isState = name === "state.json";
   const service = new JobService(isState ? "" : await copyOf(`jobs/${name}`));
   const asked = new Set<string>();
@@ -122,7 +122,7 @@ it.each<[file: string, collected: readonly string[]]>([
   expect(said.join("\n")).toContain("6 today");
 });
 
-it.each(["finished", "pending"])("a folder of format 1 is gone on with for ever: %s", async (name) => {
+it.each(["finished", "pending"])("every later version continues a folder of format 1: %s", async (name) => {
   const folder = await copyOf(`folders/${name}`);
   const sink = await openSink({ output: folder }, () => "", new Mask(), testProcess());
   expect(sink.saved.streams.get("people")).toMatchObject({ discoveredAt: "2026-03-20T09:00:00.000Z" });

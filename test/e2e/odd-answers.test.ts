@@ -63,7 +63,7 @@ describe("a header that comes twice", () => {
   const RETRY = ["1", "1, 1", "-5", "1.5", "", "9999999999999999", "soon", "0x10"];
   const DATE = "Fri, 20 Mar 2026 10:00:00 GMT";
 
-  it.each([429, 503])("or has any text is no reason to fail where a request meets a %i", async (status) => {
+  it.each([429, 503])("or has any text does not fail a request that is answered by %i", async (status) => {
     const values = [...RETRY.map((value) => [value]), ["1", "1"], [DATE, DATE], [`${DATE}, ${DATE}`]];
     for (const value of values)
       for (const path of [/people$/, /stream$/]) {
@@ -141,7 +141,7 @@ describe("an export that is something else than lines", () => {
     expect(exports()).toBe(1);
   });
 
-  it("is a page of a gateway once: the next exports are read", async () => {
+  it("is a gateway's web page once: the next exports are read", async () => {
     let pages = 0;
     const { read, exports } = await serveOdd({
       exported: (lines) => ({ body: pages++ === 0 ? "<!doctype html><p>Sign in</p>" : lines }),
@@ -157,7 +157,7 @@ describe("a key that is limited", () => {
     [429, "3600"],
     [429, "20"],
     [503, "3600"],
-  ])("for long makes no command wait for which a platform waits: %i, %s", async (status, seconds) => {
+  ])("for long does not make check, discover and the tap wait: %i, %s", async (status, seconds) => {
     const { url, requests } = await serve((_, response) =>
       give(response, { status, headers: [["Retry-After", seconds]], body: "{}" }),
     );
@@ -177,7 +177,7 @@ describe("a key that is limited", () => {
   });
 });
 
-describe("an address at which nothing of the service is", () => {
+describe("an address without the service", () => {
   it.each<[what: string, answer: Answer]>([
     ["404", { status: 404, body: '{"error":"Not Found"}' }],
     [

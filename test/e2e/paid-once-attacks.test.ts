@@ -40,7 +40,7 @@ const BAD: Readonly<Record<string, Answer>> = {
 };
 
 describe.each(Object.entries(BAD))("%s", (_, answer) => {
-  it("for a result keeps no other job from being collected, and buys nothing again", async () => {
+  it("for one result does not stop the other results, and buys nothing again", async () => {
     const stage = await countingStage("company_lookup", { domains: ITEMS });
     const bad = { behaviour: { wild: { method: "GET", items: ["b.example"], answer } }, after: 8 * DAY };
     await stage.play(

@@ -76,7 +76,7 @@ describe("the items of a job", () => {
   it.each([
     ...["company.domain", '"properties.domain"', "Domain Name", "domains", "company_domain", "companyDomain"],
     ...["domain.name", "company.website", "data.host", "Account.Domain__c", "company.domain,"],
-  ])("do not have the header %s of a list, nor what is no host", async (header) => {
+  ])("do not have the header %s of a list, or text that is no host", async (header) => {
     const others = "n.a. 1.5e3 1.e10 2026.q3 localhost 1.2.3.4 https://3.example/about 3.example/ acme".split(
       " ",
     );

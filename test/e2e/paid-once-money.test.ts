@@ -236,27 +236,30 @@ describe("money", () => {
     expect(messages.filter(({ state }) => state !== undefined).length).toBeLessThan(10);
   });
 
-  it.skipIf(!canMount)("is spent once by two runs that know one receipts file by two mounts", async () => {
-    await using service = await CountingService.start();
-    service.behaviour = { until: () => new Promise((resolve) => setTimeout(resolve, Math.random() * 30)) };
-    const folder = await tempDir();
-    const read = async (name: string, max_per_sync: number, asProcess: boolean) => {
-      const email_verification = { emails: EMAILS, max_per_sync };
-      const settings = { receipts_file: join(folder, name), email_verification };
-      const config = await file("config.json", jobConfig(service, settings));
-      const args = ["read", "--config", config, "--stream", "email_verifications"];
-      return await run(CONNECTOR, args, { asProcess });
-    };
-    await read("receipts.jsonl", 0, false);
-    for (const name of ["one", "two"]) mountAlone(join(folder, "receipts.jsonl"), join(folder, name));
-    await Promise.all(["one", "two"].map((name) => read(name, 10, true)));
-    expect(service.orderedTwice).toEqual([]);
-    await read("one", 10, false);
-    expect(service.bought.toSorted()).toEqual(EMAILS);
-  });
+  it.skipIf(!canMount)(
+    "is spent once by two runs that use one receipts file through two mounts",
+    async () => {
+      await using service = await CountingService.start();
+      service.behaviour = { until: () => new Promise((resolve) => setTimeout(resolve, Math.random() * 30)) };
+      const folder = await tempDir();
+      const read = async (name: string, max_per_sync: number, asProcess: boolean) => {
+        const email_verification = { emails: EMAILS, max_per_sync };
+        const settings = { receipts_file: join(folder, name), email_verification };
+        const config = await file("config.json", jobConfig(service, settings));
+        const args = ["read", "--config", config, "--stream", "email_verifications"];
+        return await run(CONNECTOR, args, { asProcess });
+      };
+      await read("receipts.jsonl", 0, false);
+      for (const name of ["one", "two"]) mountAlone(join(folder, "receipts.jsonl"), join(folder, name));
+      await Promise.all(["one", "two"].map((name) => read(name, 10, true)));
+      expect(service.orderedTwice).toEqual([]);
+      await read("one", 10, false);
+      expect(service.bought.toSorted()).toEqual(EMAILS);
+    },
+  );
 });
 
-it("look-ups go on after a run that was killed before anything had a price, under a cap by day", async () => {
+it("look-ups under a cap by day continue after a run was killed before the first price", async () => {
   await using service = await CountingService.start();
   const receipts_file = join(await tempDir(), "receipts.jsonl");
   const settings = { receipts_file, company_lookup: { domains: ITEMS, max_credits_per_day: 20 } };

@@ -89,7 +89,7 @@ describe("read, killed", () => {
   });
 
   it.each(["SIGTERM", "SIGINT"] as const)(
-    "ends by %s before everything is read, with whole lines, and goes on from there",
+    "ends by %s in the middle with complete lines, and the next run continues there",
     async (signal) => {
       const sandbox = await opened({ bytesPerSecond: 600_000 });
       // One window after the other, so that the first is complete by then.
@@ -102,7 +102,7 @@ describe("read, killed", () => {
     },
   );
 
-  it("goes on with a full refresh under the same ids after SIGKILL, and starts over under others", async () => {
+  it("continues a full refresh under the same ids after SIGKILL, and starts again under other ids", async () => {
     const sandbox = await opened();
     const pipeline = new Pipeline(sandbox, () => sandbox.people());
     const fullRefresh = { generation_id: 4, sync_id: 9 };
@@ -120,7 +120,7 @@ describe("read, killed", () => {
     expect([other.code, other.records.length]).toEqual([0, sandbox.people().length]);
   });
 
-  it("ends when its output has no reader and the service has fallen silent, before that is a failure", async () => {
+  it("ends as soon as its output has no reader, even if the service is silent", async () => {
     const sandbox = await opened({ faults: ["stall:after=20"] });
     const act = ({ stdout }: ChildProcess): void => void stdout?.destroy();
     const base = { sandbox, settings: { idle_timeout_seconds: 600 }, state: null };
@@ -173,7 +173,7 @@ async function smallDisk(): Promise<string> {
 }
 
 describe.runIf(canMount)("a full disk", () => {
-  it("ends a run into a folder with its place and the reason, and leaves no part", async () => {
+  it("ends a run into a folder, names the folder and the reason, and removes temporary files", async () => {
     const { config } = await sandboxWith({ people: 6_000 });
     const output = join(await smallDisk(), "out");
     const { code, stderr } = await run(CONNECTOR, ["read", "--config", config, "--output", output]);

@@ -21,7 +21,7 @@ const shell = async (script: string, ...words: readonly string[]): Promise<strin
 };
 
 describe("the process", () => {
-  it("says its version, and exits 2 for a wrong command line, of which stderr speaks without a stack", async () => {
+  it("prints its version, and exits with 2 for a wrong command line, without a stack", async () => {
     for (const [program, word] of [
       [CONNECTOR, "--version"],
       [TAP, "-v"],
@@ -46,7 +46,7 @@ describe("the process", () => {
     expect(Number(/^peak (\d+)$/m.exec(stderr)?.[1]) / 1024).toBeLessThan(90);
   });
 
-  it("says what is wrong without what would move a terminal's cursor", async () => {
+  it("prints errors without characters that move a terminal's cursor", async () => {
     const state = await file("state.json", '{"a\\u001b[2J\\u202e\\u2028":{}}');
     const { code, stderr } = await run(CONNECTOR, ["state", "show", state]);
     expect(code).toBe(1);
@@ -200,7 +200,7 @@ describe("the last words of a run", () => {
   it.each([
     ["an error", { faults: ["status=403:skip=20:times=always"] }, {}],
     ["the time limit", { latencyMs: 10 }, { max_run_seconds: 10 }],
-  ])("say after %s what the folder holds", async (_what, options, settings) => {
+  ])("say after %s what the folder contains", async (_what, options, settings) => {
     const { config } = await sandboxWith({ ...MANY, ...options }, { ...SMALL_WINDOWS, ...settings });
     const folder = join(await tempDir(), "out");
     const words = ["read", "--config", config, "--output", folder, "--stream", "people"];

@@ -52,7 +52,7 @@ describe("reconcile names", () => {
     expect(JSON.parse(readFileSync(state, "utf8"))).toEqual(before);
   });
 
-  it("companies that the table lacks or holds too many of", async () => {
+  it("companies that the table lacks or has too often", async () => {
     const { sandbox, config } = await sandboxWith({ people: 10, companies: 30, companiesDated: false });
     const domains = sandbox.companies().map((company) => `${(company as { domain: string }).domain}\n`);
     const table = await file("companies.csv", `domain\n${domains.slice(1).join("")}gone.example\n`);
@@ -159,7 +159,7 @@ describe("a table", () => {
   });
 });
 
-describe("reconcile never names anybody alive as gone", () => {
+describe("reconcile never names a person of the service as gone", () => {
   it.each([
     ["totals that are too low", ["count=-2"]],
     ["totals that are too high", ["count=2"]],
@@ -185,7 +185,7 @@ describe("reconcile never names anybody alive as gone", () => {
   });
 
   it.each([{ is_user: "true" }, { source_slug: "harborline-crm" }])(
-    "behind the filter %j, because it looks among everybody",
+    "behind the filter %j, because it reads everyone",
     async (filter) => {
       const { sandbox, all } = await synced({ people: 100 });
       const found = await reconcile(await configFor(sandbox, filter), [...all, ghost(1)]);
@@ -247,7 +247,7 @@ describe("reconcile obeys the config", () => {
 });
 
 describe("reconcile --recheck", () => {
-  it("lets the next sync bring what was lost, and leaves all else as it is", async () => {
+  it("makes the next sync read the lost rows, and changes nothing else in the state", async () => {
     const { config, state, all } = await synced({ people: 60, undated: 2, days: 30 });
     const dated = datedOf(all);
     const undated = all.find(({ discoveredAt }) => discoveredAt === null) as Row;
@@ -295,9 +295,9 @@ describe("reconcile refuses", () => {
       [unproven, all, [], 'set \\"verify_counts\\" to true'],
       [config, naive, [], "--timezone"],
       [config, "no-such-file.csv", [], "Cannot read the table"],
-      [config, all, ["--state", none], 'holds nothing of \\"people\\"'],
-      [config, all, ["--state", dayless], 'holds nothing of \\"people\\"'],
-      [config, all, ["--recheck", none], 'holds nothing of \\"people\\"'],
+      [config, all, ["--state", none], 'contains nothing of \\"people\\"'],
+      [config, all, ["--state", dayless], 'contains nothing of \\"people\\"'],
+      [config, all, ["--recheck", none], 'contains nothing of \\"people\\"'],
       [filtered, all, ["--state", state], "is_user"],
     ] as const) {
       const refused = await reconcile(which, table, words);

@@ -26,7 +26,7 @@ const read = (sandbox: Sandbox, ...words: readonly string[]) =>
   run(CONNECTOR, ["read", ...words], { env: environmentOf(sandbox), clock: hurriedClock() });
 
 describe("read with a saved state", () => {
-  it("goes on where the last run ended, in every language, and asks for no older day", async () => {
+  it("continues where the last run ended, in every language, without older days", async () => {
     const { sandbox, config } = await sandboxWith({ ...SMALL, people: 60 });
     const state = join(await tempDir(), "state.json");
     const jsonl = [...JSONL, "--config", config, "--state-file", state];
@@ -72,7 +72,7 @@ describe("read with a saved state", () => {
     ["has an empty list of days", { days: [] }],
     ["has a null cursor", { discoveredAt: null }],
     ["has a null bookmark", { replication_key: "discoveredAt", replication_key_value: null }],
-  ])("reads everybody, with or without a date, on the day of the first run, if it %s", async (_, change) => {
+  ])("reads everyone, with or without a date, on the day of the first run, if it %s", async (_, change) => {
     const { sandbox, config } = await sandboxWith({ ...SMALL, people: 30, undated: 1_200 });
     const path = join(await tempDir(), "state.json");
     const words = [...JSONL, "--config", config, "--state-file", path];
@@ -245,7 +245,7 @@ describe("read with a saved state", () => {
     }
   });
 
-  it("ends within its budget, and goes on from there", async () => {
+  it("ends within its budget, and the next run continues there", async () => {
     const settings = { max_window_rows: 1000, max_run_seconds: 10 };
     const { sandbox, config } = await sandboxWith({ ...SMALL, people: 2_500, latencyMs: 10 }, settings);
     const folder = await tempDir();

@@ -103,7 +103,7 @@ describe("a key that the service repeats", () => {
     expectMasked(filed.stdout + filed.stderr);
   });
 
-  it("is in no word about what would be read, nor about a path that holds it", async () => {
+  it("is not in the output of a dry run, and not in a message about a path that contains it", async () => {
     const config = await configOf(await startEcho());
     const dry = await run(CONNECTOR, ["read", "--dry-run", "--config", config]);
     const output = join(await file("no-folder", ""), KEYS.public, KEYS.external);
@@ -123,7 +123,7 @@ it.each([
   ["a line that is no JSON", "garbage:times=always"],
   ["bytes that are no UTF-8", "bad-utf8:times=always"],
   ["a row without its id", "no-key:times=always"],
-])("neither key nor row is in a message of a run that meets %s", async (_, fault) => {
+])("no key and no row is in a message of a run that meets %s", async (_, fault) => {
   const options = { key: KEY, people: 5, undated: 0, days: 1, faults: [fault] };
   const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
   const { sandbox, config } = await sandboxWith(options, { start_date });

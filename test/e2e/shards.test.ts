@@ -57,7 +57,7 @@ const rowsIn = (folder: string): readonly Row[] =>
 const idsOf = (rows: readonly object[]): string[] => rows.map((row) => (row as Row).id).sort();
 
 describe("plan", () => {
-  it("prints shards that follow each other and hold every row with a date", async () => {
+  it("prints shards that follow each other and contain every row with a date", async () => {
     const { lines } = await planned();
     expect(lines.map(({ shard, from, to }) => [shard, from === null, to === null])).toEqual([
       [0, true, false],
@@ -100,7 +100,7 @@ describe("plan", () => {
 });
 
 describe("shards that are read one by one", () => {
-  it("bring everyone once, and the joined state goes on where they ended", async () => {
+  it("read everyone once, and the merged state continues where they ended", async () => {
     const { sandbox, folder, read, rest } = await planned();
     for (const shard of ["open", 1, 0] as const) expect(await read(shard)).toMatchObject({ code: 0 });
     expect(idsOf(rowsIn(folder))).toEqual(idsOf(sandbox.people()));
@@ -124,7 +124,7 @@ describe("shards that are read one by one", () => {
     expect(idsOf(sandbox.people()).filter((id) => !seen.has(id))).toEqual([]);
   });
 
-  it("ask nothing again once they are complete, nor for an index that the plan does not have", async () => {
+  it("send no request once they are complete, or for an index that is not in the plan", async () => {
     const { sandbox, read } = await planned();
     expect((await read(0)).code).toBe(0);
     const before = sandbox.requests.length;
@@ -182,7 +182,7 @@ describe("state merge", () => {
     const late = singer({ people: stateOf("2026-02-03", "2026-02-04") });
     for (const [a, b, why] of [
       [singer({ people, companies: people }), singer({ people: others }), /b?a\.json", and not/],
-      [singer({ people }), singer({ people: null }), /b\.json": it holds no state of/],
+      [singer({ people }), singer({ people: null }), /b\.json": it contains no state of/],
       [singer({ people }), late, /none of them contains 2026-02-01 to 2026-02-02\. /],
     ] as const) {
       const ended = await merge([a, b]);

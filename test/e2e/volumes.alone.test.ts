@@ -127,7 +127,7 @@ describe("a place that takes no new file is refused before the first request, wi
     ["{}", "read --state-file DIR/alone.json"],
     ["{}", "tap --state-file DIR/alone.json"],
     ["", "read --summary DIR/alone.json"],
-  ])("a file that is mounted alone and holds %j: %s", async (text, line) => {
+  ])("a file that is mounted alone and contains %j: %s", async (text, line) => {
     const { sandbox, config } = await sandboxWith(SMALL);
     const folder = await tempDir();
     const [file, other] = [join(folder, "file"), join(folder, "other")];

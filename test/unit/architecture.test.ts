@@ -115,7 +115,7 @@ describe("the code's structure", () => {
     expect(crossing.filter(({ other, path }) => DOORS[other]?.includes(path) === false)).toEqual([]);
   });
 
-  it("has no guest in the core, nor in the tests of the core", () => {
+  it("has no guest in the core and in its tests", () => {
     const inSrc = crossing.filter(({ part, other }) => CORE.has(part) && GUESTS.has(other));
     const inTests = entered.filter(({ file, path }) => {
       const [test, unit, part = ""] = file.split(sep);

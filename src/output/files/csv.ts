@@ -93,7 +93,7 @@ function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof
   const isPlain = WITHOUT_QUOTES.has(separator) && !(separator === NONE && isHeader);
   const parser = parserOf(separator, isPlain);
   const cellOf = isPlain ? unquoted : (cell?: string) => cell;
-  const advice = `${isPlain ? "Write CSV with commas" : "Put a cell that holds a separator in quotes"}, and remove footers`;
+  const advice = `${isPlain ? "Write CSV with commas" : "Put a cell that contains a separator in quotes"}, and remove footers`;
   let [line, least, most] = [1, 0, 0];
   return (text, isLast, found) => {
     const { data, errors, meta }: ParseResult<string[]> = parser.parse(text, 0, !isLast);

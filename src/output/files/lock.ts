@@ -43,7 +43,7 @@ export type LockRuntime = {
 };
 
 /**
- * Keeps other runs from a file: `<file>.lock` holds a random token and changes every 10 seconds.
+ * Keeps other runs from a file: `<file>.lock` contains a random token and changes every 10 seconds.
  *
  * On the machine of the holder, the system tells whether the holder still runs: a second run fails at once, and one that
  * follows a kill takes the lock over at once. Elsewhere, such as in another container, a run that finds a lock watches it,
@@ -68,7 +68,7 @@ export class Lock {
   }
 
   /**
-   * Takes the lock of a file, which need not exist; its folder must. Throws TransientError while another run holds it,
+   * Takes the lock of a file, which need not exist; its folder must. Throws TransientError while another run has it,
    * ConfigError if no lock can be made, and the signal's reason.
    */
   static async acquire(file: string, runtime: LockRuntime): Promise<Lock> {
@@ -96,7 +96,7 @@ export class Lock {
     await this.#clock.sleep(LOOK_AGAIN_MS);
     if (await this.#isOurs()) return;
     throw new TransientError(
-      `Cannot go on with "${this.#file}": its lock "${lockOf(this.#file)}" is gone, because another run took it over or it was removed. The run kept what it had saved. Start again when no other run is going on`,
+      `Cannot continue with "${this.#file}": its lock "${lockOf(this.#file)}" is gone, because another run took it over or it was removed. The run kept what it had saved. Start again when no other run is active`,
     );
   }
 

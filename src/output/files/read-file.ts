@@ -49,7 +49,7 @@ export const openStdin = () => createReadStream("", { fd: 0, autoClose: false })
  * @param what the file's part in the run, such as "config"
  */
 export async function readText(what: string, path: string): Promise<string> {
-  // Neither the message nor its cause may have it: a config has secrets.
+  // The message and its cause must not have it: a config has secrets.
   if (/^\s*[[{].*"/s.test(path)) {
     throw new ConfigError(`Cannot read the ${what} file: what is named is not a path, but JSON. Name a file`);
   }
@@ -75,7 +75,7 @@ export async function readStateText(path: string): Promise<string> {
 }
 
 /**
- * Reads a catalog: a JSON value, or the messages that `discover` printed, a line each, of which the CATALOG counts.
+ * Reads a catalog: a JSON value, or the messages that `discover` printed, a line each; the CATALOG counts.
  * Throws ConfigError.
  */
 export async function readCatalog(path: string): Promise<unknown> {

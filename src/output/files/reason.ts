@@ -23,7 +23,7 @@ const PLAIN_WORDS: Readonly<Record<string, string>> = {
 };
 const FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EBUSY", "EPERM", "EROFS", "EXDEV"]);
 
-/** A failure after which the disk may not hold what was written. */
+/** A failure after which the disk may lack what was written. */
 const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 
 export const losesBytes = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");

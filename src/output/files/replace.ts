@@ -79,7 +79,7 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
 
 /**
  * Removes what runs that were killed left of their tries to replace a file.
- * Only for the holder of the file's lock: the tries of a run that is going on would be removed as well.
+ * Only for the holder of the file's lock: the temporary files of an active run would be removed as well.
  */
 export async function removeLeftovers(path: string): Promise<void> {
   const head = `${basename(path)}.`;

@@ -131,7 +131,7 @@ describe("the image", () => {
     for (const line of linesOf(stdout)) JSON.parse(line);
   });
 
-  it("holds what a sync needs and nothing else, which only root can write", async () => {
+  it("contains only what a sync needs, and only root can write it", async () => {
     const files = linesOf(await inside(`cd ${HOME} && find * -type f`));
     const kept = filesBelow("schemas", "meltano", "dist").filter((name) => !name.startsWith("dist/sandbox/"));
     expect(files.toSorted()).toEqual(["LICENSE", "package.json", "spec.json", ...kept].toSorted());

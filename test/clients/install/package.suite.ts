@@ -49,7 +49,7 @@ async function expectCommands(programs: string, env: Readonly<Record<string, str
 }
 
 describe("the npm package", { timeout: 600_000 }, () => {
-  it("holds what it needs and nothing else", async () => {
+  it("contains only what it needs", async () => {
     const [packed] = JSON.parse(await outputOf("npm", ["pack", "--json", "--dry-run", "--ignore-scripts"]));
     const files = packed.files.map(({ path }: { path: string }) => path);
     const plain = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "spec.json"];
@@ -63,7 +63,7 @@ describe("the npm package", { timeout: 600_000 }, () => {
     expect(dependencies).toBeUndefined();
   });
 
-  it("names the license of each package whose code it holds", () => {
+  it("names the license of each package whose code it contains", () => {
     const licenses = readFileSync(`${ROOT}dist/third-party-licenses.txt`, "utf8");
     for (const name of ["undici", "ajv", "yargs", "split2"])
       expect(licenses).toMatch(new RegExp(`^${name}@\\d`, "m"));
@@ -96,7 +96,7 @@ describe("the wheel", { timeout: 600_000 }, () => {
     expect(await once(running, "exit")).toEqual([null, "SIGTERM"]);
   });
 
-  it("holds the bundle and nothing else", async () => {
+  it("contains only the bundle", async () => {
     const wheel = process.env["TEST_WHEEL"] ?? (await outputOf("node", ["scripts/wheel.js"])).trim();
     const script = "import sys, zipfile; print('\\n'.join(zipfile.ZipFile(sys.argv[1]).namelist()))";
     const names = linesOf(await outputOf("python3", ["-c", script, wheel]));

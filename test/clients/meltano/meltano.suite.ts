@@ -25,7 +25,7 @@ const exportsOf = ({ requests }: Sandbox): number =>
   requests.filter(({ path }) => path.endsWith("/people/stream")).length;
 
 describe("Meltano", () => {
-  it("goes the page's way from the beginning, with a loader that Meltano installs, and without Meltano's Hub", async () => {
+  it("runs the commands of the page in a new project, without Meltano's Hub", async () => {
     await using service = await startSandbox({ people: 50, companies: 5 });
     const folder = await tempDir();
     const env = {
@@ -39,7 +39,7 @@ describe("Meltano", () => {
     expect(loaded.trimEnd().split("\n")).toHaveLength(service.people().length);
   });
 
-  it("takes the definition that the tap makes, in which nothing buys, and tests a key", async () => {
+  it("accepts the tap's own definition, which buys nothing, and tests a key", async () => {
     await using mine = await newProject({ people: 20, companies: 5 });
     const config = JSON.parse((await mine.meltano("config", "print", TAP, "--format=json")).stdout);
     expect(config).toMatchObject({ base_url: mine.sandbox.url, is_user: "all" });

@@ -48,7 +48,7 @@ async function expectService(schema: string, mine: Project): Promise<void> {
   }
 }
 
-it("target-postgres makes the tables what the service holds, and keeps them so", async () => {
+it("target-postgres makes tables equal to the service, also after changes", async () => {
   await using mine = await loading("kept", { people: 1500, companies: 30 });
   const { sandbox } = mine;
   await expectService("kept", mine);

@@ -39,7 +39,7 @@ describe("the tap", () => {
     expect(ran.code).toBe(0);
   });
 
-  it("passes singer-check-tap, also when it goes on from a state", async () => {
+  it("passes singer-check-tap, also when it continues from a state", async () => {
     const messages = await sync();
     const state = join(folder, "saved.json");
     await writeFile(state, linesOf(messages).at(-1) ?? "");

@@ -32,7 +32,7 @@ describe("an answer of the service, taken apart without a parser", () => {
     ['\t{\n"\\u0061" :\r-1.5E+3 , "b":[ {"a":3} ] }', ["-1.5E+3"]],
     ['{"a":[1,"]",{"b":"}"}],"c":null}', ['[1,"]",{"b":"}"}]']],
     ['{"a":"\\"","a":"\\\\"}', ['"\\""', '"\\\\"']],
-  ])("%s has under one name the values %j, of which the last counts", (json, texts) => {
+  ])("%s repeats one name with the values %j: the last one counts", (json, texts) => {
     expect(memberTexts(json, "a")).toEqual(texts);
     expect(memberText(json, "a")).toBe(texts.at(-1));
   });

@@ -52,7 +52,7 @@ describe("JSON of a stranger", () => {
 describe("a text of a stranger in a message", () => {
   const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/u;
 
-  it("moves no cursor, ends no line, hides nothing and turns no direction", () => {
+  it("has no control characters and no marks of direction", () => {
     const codes = Array.from({ length: 0xd800 }, (_, code) => code).concat(0xfeff);
     const text = codes.map((code) => String.fromCharCode(code));
     const shown = [text.map(quoted), text.map((one) => printable(one)), text.map(printableLines)];

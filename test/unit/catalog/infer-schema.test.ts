@@ -92,7 +92,7 @@ describe("inferSchema()", () => {
     expect(Object.keys(schema.properties ?? {})[0]).toBe("domain");
   });
 
-  it("leaves out names that platforms cannot hold", () => {
+  it("leaves out names that platforms cannot store", () => {
     const odd = JSON.parse('{"": 1, "a\\ud800": 1, "b\\u0000": 1, "__proto__": 1, "ok": 1, "😀": 1}');
     expect(Object.keys(infer(odd) ?? {})).toEqual(["ok", "😀"]);
   });

@@ -110,8 +110,8 @@ describe("a configured catalog", () => {
   it.each<[value: unknown, why: string]>([
     [7, 'it is not an object with a list "streams"'],
     [{ streams: {} }, '"streams"'],
-    [{ streams: [{ name: "a" }, { title: "people" }] }, "streams[1] has neither"],
-    [{ streams: [{ stream: { name: "" } }] }, "streams[0] has neither"],
+    [{ streams: [{ name: "a" }, { title: "people" }] }, "streams[1] lacks"],
+    [{ streams: [{ stream: { name: "" } }] }, "streams[0] lacks"],
     [{ streams: [{ name: "a" }, A] }, 'it has the stream "a" twice'],
   ])("that is %j is refused", (value, why) => {
     expect(() => parseConfiguredCatalog(value)).toThrow(ConfigError);

@@ -37,7 +37,7 @@ describe("the digest by which states and receipts are found again", () => {
     ["svc_1_a", "svc_1"],
     ["svc", "svc"],
     ["_a", "_a"],
-  ])("is for the key %j that of %j, without its secret part", (key, text) => {
+  ])("of the key %j is the digest of %j, without the secret part", (key, text) => {
     expect(keyDigest(key)).toBe(sha256(text));
   });
 });
@@ -45,7 +45,7 @@ describe("the digest by which states and receipts are found again", () => {
 it.each([
   [true, ["localhost", "localhost.", "a.localhost", "[::1]", "127.0.0.1", "127.255.12.3"]],
   [false, ["127.0.0.1.2", "1127.0.0.1", "127.0.0.1.example", "alocalhost", "localhost.a", "[::2]", ""]],
-])("that a name is this machine is %j of %j", (isOurs, names) => {
+])("is this machine: %j for %j", (isOurs, names) => {
   expect(names.map(isLoopback)).toEqual(names.map(() => isOurs));
 });
 
@@ -60,7 +60,7 @@ it.each<[problem: string | undefined, addresses: readonly string[]]>([
     ],
   ],
   ["since http:// sends the key in clear", ["http://host", "http://localhost.example"]],
-])("the problem %j is that of %j", (problem, addresses) => {
+])("reports the problem %j for %j", (problem, addresses) => {
   for (const text of addresses) {
     const found = addressProblem(text, false);
     if (problem === undefined) expect(found, text).toBeUndefined();

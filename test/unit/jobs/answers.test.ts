@@ -92,7 +92,7 @@ describe("a cap", { timeout: 300_000 }, () => {
     [{ max_credits_per_month: 4 }, "company_lookups", 2, [2, 2]],
     [{ max_per_sync: 3 }, "email_verifications", 0, [3, 6, 8]],
     [{ max_per_day: 5 }, "email_verifications", 0, [5, 5]],
-  ])("%j of %s holds in each sync of a day", async (cap, stream, cost, bySync) => {
+  ])("%j of %s limits each sync of a day", async (cap, stream, cost, bySync) => {
     const settings = stream === "email_verifications" ? VERIFIES(cap) : LOOKUPS(cap);
     const service = new JobService(receipts);
     service.cost = cost;

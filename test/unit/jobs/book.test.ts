@@ -95,7 +95,7 @@ describe("joinItems()", () => {
     );
   });
 
-  it("clears what an answer of its day or later covers, and keeps the job for a stream that lacks it", () => {
+  it("drops a submission after a later answer, and keeps its job if the answer is of its day", () => {
     const open = { ...newSubmission("r.0", T0, "s"), step: "open", job: "j" } as const;
     const item = { ...UNBOUGHT, subs: [open] };
     const answered = (day: number): Item => joinItems(item, { ...UNBOUGHT, day: dayOf(T0 + day * DAY_MS) });
@@ -106,7 +106,7 @@ describe("joinItems()", () => {
 });
 
 describe("handleOf()", () => {
-  it("is the answered submission before one that may have the answer too, and the newest of these", () => {
+  it("prefers the answered submission, then the newest covered one", () => {
     const of = (nth: number, step: "covered" | "answered"): Submission => ({
       ...{ ...newSubmission(`r.${nth}`, T0 + nth, "s"), step, job: "j" },
     });
@@ -247,7 +247,7 @@ describe("Book", () => {
     expect(today(book)).toEqual({ submitted: 1, credits: 7, open: 0 });
   });
 
-  it("lets one item go when the newest three answers were lost, then one a day; a kill loses no answer", () => {
+  it("allows one submission after three lost answers, then one a day; a kill does not count", () => {
     const probes = (book: Book, now: number): number => book.account(now).probes;
     const [book, killed] = [newBook(), newBook()];
     const after: number[] = [];

@@ -85,7 +85,7 @@ describe("jobs", { timeout: 300_000 }, () => {
     }
   });
 
-  it("know a job by the state alone, at every death but the one before its id was saved", async () => {
+  it("find a job by the state alone, after every kill except the one before its id was saved", async () => {
     const undelivered: number[] = [];
     for (let diesAt = 0; diesAt < 8; diesAt++) {
       const service = new JobService("");

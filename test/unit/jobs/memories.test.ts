@@ -51,7 +51,7 @@ describe("what was bought is known", () => {
     expect(await next(service, { states: {} })).toMatchObject({ bought: 0 });
   });
 
-  it("by the state of either stream of a setting, whichever is read next", async () => {
+  it("by the state of either stream of a setting, for both streams", async () => {
     const streams = [{ name: "company_lookup_contacts", syncMode: "incremental" }] as const;
     expect(await next(await bought(""), { streams })).toMatchObject({ bought: 0 });
   });
@@ -62,7 +62,7 @@ describe("what was bought is known", () => {
     expect(await next(service, { states: {}, items: [...ITEMS, "c.example"] })).toMatchObject({ bought: 1 });
   });
 
-  it("by receipts that are longer than memory should hold, and by a line of any length", async () => {
+  it("by receipts larger than the memory, and by a line of any length", async () => {
     const service = await bought();
     const line = (length: number): string => `{"for":"companyLookup","code":"${"b".repeat(length)}"}\n`;
     await appendFile(receipts, line(100).repeat(25_000) + line(3_000_000));
@@ -172,7 +172,7 @@ it("nothing is bought where only the receipts of another key know what was bough
   expect([refused.bought, refused.why]).toEqual([
     0,
     expect.stringMatching(
-      /nor the receipts ".*receipts-.*\.jsonl" .* the receipts ".*receipts-.*\.jsonl" belong/,
+      /and the receipts ".*receipts-.*\.jsonl" .* the receipts ".*receipts-.*\.jsonl" belong/,
     ),
   ]);
   expect(await sync("svc_1_1", {})).toMatchObject({ bought: 0, why: refused.why });

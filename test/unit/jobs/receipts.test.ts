@@ -86,7 +86,7 @@ async function handles(): Promise<{ datasync(): Promise<void>; appendFile(): Pro
 }
 
 describe("Receipts", () => {
-  it("are on the disk before a submission leaves, and hold its answer before a row is delivered", async () => {
+  it("are on the disk before a submission leaves, and have its answer before its row leaves", async () => {
     let synced = 0;
     vi.spyOn(await handles(), "datasync").mockImplementation(async () => {
       await new Promise((resolve) => setTimeout(resolve, 5));

@@ -47,7 +47,7 @@ describe("a folder on a disk that fails", () => {
 });
 
 it.each(["kill", "power"] as const)(
-  "a folder holds exactly the rows that its state covers after a crash (%s) at each operation of a run",
+  "a folder contains exactly the rows that its state covers after a crash (%s) at each operation of a run",
   async (end) => {
     const choices = [0, 1, 1, 0];
     const one: Plan = {

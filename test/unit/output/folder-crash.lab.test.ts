@@ -8,7 +8,7 @@ vi.mock("node:fs/promises", async (original) =>
 );
 
 describe("a folder over crashes", () => {
-  it("holds exactly the records that the state covers, in every chain of runs, kills and power cuts", async () => {
+  it("contains exactly the records that the state covers, in every chain of runs, kills and power cuts", async () => {
     const numRuns = Number(process.env["FOLDER_CHAINS"] ?? runs(50, 150));
     await fc.assert(
       fc.asyncProperty(
@@ -19,7 +19,7 @@ describe("a folder over crashes", () => {
     );
   });
 
-  it("holds them after a power cut at each operation of a run that finishes what a kill has left", async () => {
+  it("contains them after a power cut at each operation of a run that repairs a killed run", async () => {
     const choices = Array(20).fill(0);
     const one: Plan = { ...ONE_ROW, choices };
     const operations = await check([one]);

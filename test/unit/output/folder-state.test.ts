@@ -46,7 +46,11 @@ it.each<[string, object | null, string]>([
     "a build before 1.0 wrote it. Read on with the build tagged 0.1",
   ],
   ["of a later format", { version: 2 }, "its format is 2, and this build knows format 1"],
-  ["of a sample", { ...stateOf(null, {}), sample: 5 }, "it holds a sample of read --limit. Choose another"],
+  [
+    "of a sample",
+    { ...stateOf(null, {}), sample: 5 },
+    "it contains a sample of read --limit. Choose another",
+  ],
   ...Object.entries({
     "that is null": null,
     "without numbers": stateOf(null, null),

@@ -120,7 +120,7 @@ describe("the folder of read --output", () => {
     }
   });
 
-  it("keeps few rows in memory and no file open while a refresh of many windows goes on", async () => {
+  it("keeps few rows in memory and no file open during a refresh of many windows", async () => {
     const folder = await tempDir();
     const people = join(folder, "people");
     const { sink, emit } = await sinkOf(folder);

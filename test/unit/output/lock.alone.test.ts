@@ -87,7 +87,7 @@ describe("Lock", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it("refuses a second run as soon as the lock is renewed, and names who holds it", async () => {
+  it("refuses a second run as soon as the lock is renewed, and names its owner", async () => {
     const lock = await acquire(file, runtime());
     const notices: string[] = [];
     const second = acquire(file, { ...runtime(), notify: (text) => notices.push(text) });
@@ -169,7 +169,7 @@ describe("Lock", () => {
     expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
   });
 
-  it("says who holds it, and changes every 10 seconds without ever being shorter or longer", async () => {
+  it("names its owner, and changes every 10 seconds at a constant length", async () => {
     await acquire(file, { ...runtime(), processes: { ownName: "its name", stateOf: () => "unknown" } });
     await clock.of().sleep(3.5 * RENEW_MS);
     expect(disk.wrote.map((text) => JSON.parse(text))).toEqual(
@@ -188,7 +188,7 @@ describe("Lock", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it("goes on where a renewal fails", async () => {
+  it("continues after a renewal that failed", async () => {
     const lock = await acquire(file, runtime());
     disk.isFull = true;
     await clock.of().sleep(2.5 * RENEW_MS);
@@ -212,8 +212,8 @@ describe("Lock", () => {
     expect(slept).toEqual([100]);
     await rename(`${file}.lock`, `${file}.away`);
     await expect(lock.check()).rejects.toThrow(
-      `Cannot go on with "${file}": its lock "${file}.lock" is gone, because another run took it over or it was removed. ` +
-        "The run kept what it had saved. Start again when no other run is going on",
+      `Cannot continue with "${file}": its lock "${file}.lock" is gone, because another run took it over or it was removed. ` +
+        "The run kept what it had saved. Start again when no other run is active",
     );
   });
 

@@ -67,7 +67,7 @@ describe("systemProcesses()", () => {
     },
   );
 
-  it("knows nothing where /proc shows another namespace", () => {
+  it("reports every process as unknown if /proc shows another namespace", () => {
     proc.set("/proc/self", "99");
     expect(systemProcesses(12).ownName).toBeUndefined();
   });

@@ -81,7 +81,7 @@ describe("StateFile", () => {
     [" \n", "it is damaged. It is empty, which no run leaves behind. To read everything, write {} into it"],
     ['{"bookmarks": {', "it is damaged. "],
   ])(
-    "takes a file that holds %j for damage, names the one before it if there is one, and leaves no lock",
+    "refuses a file that contains %j as damaged, names the earlier file if there is one, and leaves no lock",
     async (text, why) => {
       await writeFile(path, text);
       expect((await errorOf(openFile())).message).not.toContain(".previous");

@@ -53,7 +53,7 @@ describe("a row under rules", () => {
     expect(rewritten(row, given)).toBe(left);
   });
 
-  it("loses the same, and tells all of it, if the names of usual rows are given", () => {
+  it("drops and reports equal fields with and without the names of usual rows", () => {
     const names = ["a", "b", "c", "d"];
     const odd = fc.constantFrom<unknown>('","b":"', '\\",\\"a\\":\\"', "}", [1, "]"], [], [null, "b"]);
     const values = fc.oneof(fc.constantFrom<unknown>(1, null, "x", -1.5), odd);
@@ -82,7 +82,7 @@ describe("a row under rules", () => {
     );
   });
 
-  it("joined with others leaves what is left by one after the other", () => {
+  it("joined with other rules does what both do one after the other", () => {
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(
         { maxDepth: 3 },
@@ -108,7 +108,7 @@ describe("a row under rules", () => {
     );
   });
 
-  it("drops what is hashed where only the fields of an object may leave", () => {
+  it("drops a hashed object if only its fields may leave", () => {
     const given = joined(rules("keep", { o: HASH }), rules("keep", { o: ONLY_OBJECTS }));
     expect(rewritten('{"o":{"x":1,"y":2},"p":1}', given)).toBe('{"p":1}');
   });

@@ -67,7 +67,7 @@ describe("hash_fields", () => {
 });
 
 describe("only_fields", () => {
-  it("holds in schemas, with keys and cursors", () => {
+  it("applies to schemas, which keep keys and cursors", () => {
     const people = leaving(privacy({ only: ["email"] }), "people", loadSchema("people")).properties;
     expect(Object.keys(people ?? {})).toEqual(["id", "email", "discoveredAt"]);
     const schema = loadSchema("company_lookups");

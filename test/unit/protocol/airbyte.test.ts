@@ -91,7 +91,7 @@ describe("airbyte()", () => {
     expect(wordsOf([...events, END]).map((said) => said.replace(/^a /, ""))).toEqual(words);
   });
 
-  it("echoes the namespace of a stream wherever it names the stream, and knows two of one name", () => {
+  it("repeats the namespace in every message about a stream, and keeps two of one name apart", () => {
     const there = (namespace: string, events: readonly Event[]): Event[] =>
       events.map((event) => ({ ...event, namespace }));
     const events = [
@@ -118,7 +118,7 @@ describe("airbyte()", () => {
     expect(said).toContain(`"emitted_at":${Math.floor(NOW)},"data":${asRead(raw)}}}\n`);
   });
 
-  it("holds errors back until the end: the run's own first, then what time heals, a stream's config last", () => {
+  it("reports errors at the end: first those of the run, then temporary ones, last those of a config", () => {
     const said = messagesOf([
       ...[open("a"), close("a", false, new ConfigError("no a"))],
       ...[open("b"), close("b", false, new DataError("no b"))],

@@ -36,7 +36,7 @@ describe("the log", () => {
     });
   });
 
-  it("is for a person without measurements, without its last word again, and without levels of programs", () => {
+  it("for a person has no measurements, no repeated last error, and no levels of programs", () => {
     const lines = linesFor(EVENTS, READABLE).map(asRead);
     expect(lines).toHaveLength(8);
     expect(lines[2]).toBe("2026-01-02T03:04:05.678Z WARNING  hot é");

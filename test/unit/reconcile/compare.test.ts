@@ -17,7 +17,7 @@ describe("a comparison key by key", () => {
     [12_000, 120, 120, 0],
     [12_000, 121, 121, 1],
   ])(
-    "a table of %i keys of which %i are not shown names who is gone only up to half, a hundred or 1 %%",
+    "a table of %i keys, %i of them not shown, names who is gone only up to half, a hundred or 1 %%",
     async (size, lacking, gone, unanswered) => {
       const keys = Array.from({ length: size }, (_, nth) => `k${nth}`);
       const shown = keys.slice(lacking).map((id) => ({ id }));
@@ -33,7 +33,7 @@ describe("a comparison key by key", () => {
     expect(found).toMatchObject({ stale: 0, later: 1, lost: 0, gone: 0, new: 0 });
   });
 
-  it("names as gone only keys that two reads of everyone did not show, the last of which lacked no row", async () => {
+  it("names as gone only keys that two reads of everyone did not show, if the last read was complete", async () => {
     const table = listOf(["a", "b", "c", "d"]);
     const rows = (...ids: readonly string[]) => ids.map((id) => ({ id, discoveredAt: null }));
     const count = (total: number) => async () => ({ rows: total, asked: NOW });
@@ -49,7 +49,7 @@ describe("a comparison key by key", () => {
     expect(await compared(table, () => rows("a", "b", "c", "d"))).toMatchObject({ gone: 0, reads: 1 });
   });
 
-  it("takes no row that may have come after the count for one that the count has", async () => {
+  it("does not use a row that may be newer than the count to prove the count", async () => {
     const newcomer = { id: "new", discoveredAt: new Date(NOW).toISOString() };
     const reads = [
       ["a", "b"],

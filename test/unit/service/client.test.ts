@@ -173,7 +173,7 @@ describe("a wait", () => {
     expect(notices).toMatchObject([{ kind: "retrying", waitMs: 90_000, attempt: 2, attempts: 5 }]);
   });
 
-  it("after a POST that met a rate limit holds up every request of the key", async () => {
+  it("after a POST that met a rate limit delays every request of the key", async () => {
     const clock = sleepyClock();
     const { url } = await giveInTurn(limited("30"));
     const { client } = openSession(url, { clock });

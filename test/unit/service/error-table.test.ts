@@ -134,7 +134,7 @@ describe("a request without an answer", () => {
     expect([failed("read"), failed("write")].map(wasNeverSent)).toEqual([false, false]);
   });
 
-  it("goes by the outermost code however deep it lies", () => {
+  it("is named by the outermost code at any depth", () => {
     const outer = new Error("outer", { cause: new Error("between", { cause: coded("ENOTFOUND") }) });
     expect(networkError("x", PLACE, outer).reason).toContain("(ENOTFOUND)");
     expect(wasNeverSent(outer)).toBe(true);
@@ -157,7 +157,7 @@ describe("what a service says", () => {
     expect(ALL_STATUSES.filter(isPlainRedirect)).toEqual([301, 307, 308]);
   });
 
-  it("in place of a code is repeated only in a code's form", () => {
+  it("is repeated only if it has the form of a code", () => {
     const error = { code: "RATE_LIMITED", message: "for people" };
     expect(envelopeCode({ success: false, error })).toBe("RATE_LIMITED");
     for (const none of [{ success: true, error }, { error }, { success: false }, null, []])

@@ -38,7 +38,7 @@ describe("requests per minute", () => {
     );
   });
 
-  it("lets a small burst start at once, then goes on evenly", async () => {
+  it("lets a small burst start at once, then continues evenly", async () => {
     const { clock, limiter } = open(60);
     const starts: number[] = [];
     for (let nth = 0; nth < 40; nth++) {
@@ -59,7 +59,7 @@ describe("requests per minute", () => {
     expect(clock.time).toBe(9_000);
   });
 
-  it("goes on with the next when one who waits gives up", async () => {
+  it("continues with the next request when a waiting one gives up", async () => {
     const { clock, limiter } = open(60);
     limiter.block(1_000);
     const gone = limiter.take(AbortSignal.abort(new Error("gone")));

@@ -77,7 +77,7 @@ const asPromised = (text: string): string =>
     .replace(/\\\\|\\u[dD][89a-fA-F][0-9a-fA-F]{2}/g, (found) => (found === "\\\\" ? found : "\\ufffd"));
 
 describe("readExport()", () => {
-  it("passes on any object as it came, whatever its text and wherever its bytes are cut", async () => {
+  it("sends any object unchanged, for any text and any cut of its bytes", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(OBJECT, { maxLength: 6 }),

@@ -49,7 +49,7 @@ const accounts = fc
   .map(([days, last]): Held => [...days, ...last.map((rows, age) => [age, rows] as const)]);
 
 describe("the shards of an account", () => {
-  it("hold each day once, oldest first, and leave yesterday and today to the last, open one", async () => {
+  it("contain each day once, oldest first; yesterday and today are in the last, open shard", async () => {
     const shards = fc.integer({ min: 1, max: 12 });
     await fc.assert(
       fc.asyncProperty(accounts, shards, fc.boolean(), async (days, wanted, lists) => {
@@ -77,7 +77,7 @@ describe("the shards of an account", () => {
     expect(Math.max(...rows)).toBeLessThanOrEqual(2 * Math.min(...rows));
   });
 
-  it("hold a million rows each, but for the open one, unless a number is given", async () => {
+  it("have a million rows each, except the open one, if no number is given", async () => {
     expect(await splitAll(account(everyDay(100, 35_000)), ALL, undefined)).toHaveLength(5);
   });
 

@@ -32,7 +32,7 @@ const WORLD = fc.record({
   lost: fc.constantFrom(-1, -1, 0, 1, 2),
 });
 
-it("shards that are read apart and joined bring everyone: in any order, killed, lost, read twice or days later, while people move", async () => {
+it("merged shards have everyone: in any order, killed, lost, read twice or days later, while people move", async () => {
   await fc.assert(
     fc.asyncProperty(WORLD, async (world) => {
       const roll = dice(world.seed);

@@ -126,7 +126,7 @@ describe("parseState()", () => {
     expect([...parseState([{ stream: nowhere }]).streams.keys()]).toEqual(["people"]);
   });
 
-  it("keeps what else a Singer state holds", () => {
+  it("keeps other keys of a Singer state", () => {
     const state = { bookmarks: { people }, currently_syncing: "people", mine: { a: 1 } };
     expect(parseState({ singer_state: state }).rest).toEqual({ currently_syncing: "people", mine: { a: 1 } });
   });
@@ -142,8 +142,8 @@ describe("parseState()", () => {
 
   it.each([
     ["text", "it is string."],
-    [[null, { bookmarks: { people } }], "a list that holds null."],
-    [[{}, { bookmarks: { people } }], "a list that holds object."],
+    [[null, { bookmarks: { people } }], "a list that contains null."],
+    [[{}, { bookmarks: { people } }], "a list that contains object."],
     [people, '"discoveredAt" (string), "missing_days" (array)'],
     [{ type: "RECORD", record: { email: "hunter2" } }, '"type" (string), "record" (object)'],
     [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],

@@ -15,7 +15,7 @@ describe("stateOf()", () => {
     ["people", ["people"], ["crm/people", "erp/people"], undefined],
     ["crm/people", ["crm/people", "people"], ["people"], undefined],
     ["people", ["people"], ["companies"], undefined],
-  ])("of %s, where %j are asked for and %j are saved, is that of %s", (key, asked, saved, found) => {
+  ])("for %s, with the streams %j and the saved states %j, is that of %s", (key, asked, saved, found) => {
     const states = new Map(saved.map((name) => [name, name]));
     const all = asked.map((name) => ({ configured: named(name) }));
     expect(stateOf(named(key), all, states)).toBe(found);

@@ -31,7 +31,7 @@ function expectOrder(days: Coverage): void {
 }
 
 describe("put()", () => {
-  it("writes only days that no proven span contains which reaches out of the range", () => {
+  it("changes no proven span that begins before the range or ends after it", () => {
     fc.assert(
       fc.property(fc.array(reading, { minLength: 1, maxLength: 12 }), (readings) => {
         let days: Coverage = [];

@@ -202,7 +202,7 @@ async function play(seed: number, events: Events, isTiny: boolean): Promise<void
   expect(missingOf(world.state)).toEqual([]);
 }
 
-describe("everybody arrives with the newest row after some daily runs", () => {
+describe("everyone arrives with the newest row after some daily runs", () => {
   it.each<[string, Events]>([
     ["rows come late", { late: true, faults: true }],
     ["people are checked again, erased, and lose their date", { moves: true, faults: true }],

@@ -50,7 +50,7 @@ describe("an account whose exports break", () => {
   });
 
   it.each([true, false])(
-    "half of the time (loudly: %s), has all but the three days that lack rows",
+    "half of the time (with an error: %s), is complete except for the three days that lack rows",
     async (loud) => {
       for (let seed = 0; seed < runs(1, 20); seed++) {
         const roll = dice(seed);

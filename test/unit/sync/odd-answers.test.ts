@@ -39,7 +39,7 @@ const shuffled = (roll: (sides: number) => number, rows: Person[]): Person[] =>
 const companies = { source: { isDated: false, onMissingKey: "pass" } } as const;
 const byPages = { source: { ...companies.source, isExported: false } } as const;
 
-describe("a list of which a walk lacks rows", () => {
+describe("a list whose pages lack rows", () => {
   it("is no proof where it orders its rows at random: the stream is whole, or the day is missing until it is", async () => {
     let complete = 0;
     for (let seed = 0; seed < 10; seed++) {
@@ -227,7 +227,7 @@ describe("days that people leave while they are read", () => {
   });
 
   it.each([false, true])(
-    "are closed by their pages if they drain once more (exports lack a row: %s)",
+    "are proven by their pages if people leave again (exports lack a row: %s)",
     async (lacks) => {
       const people = peopleOf(lastDays(30), 20);
       const { state } = await sync(serviceOf(people));

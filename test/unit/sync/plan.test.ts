@@ -21,7 +21,7 @@ const accountOf = (amounts: readonly number[], options: Partial<ModelOptions> = 
 };
 
 describe("the windows of a first sync", () => {
-  it("hold each row once, oldest first, and no more rows than may be read at once", async () => {
+  it("contain each row once, oldest first, and at most the rows of one read", async () => {
     const amounts = fc.array(fc.constantFrom(0, 0, 0, 1, 2, 9, 40), { maxLength: 80 });
     await fc.assert(
       fc.asyncProperty(amounts, fc.constantFrom(10, 45, 1_000), async (given, maxWindowRows) => {

@@ -107,7 +107,7 @@ const rereadOf = ({ events }: Ran): number =>
   );
 
 describe("days that are read again in turn", () => {
-  it("bring everybody within twice reread_days, however the numbers hide a late row", async () => {
+  it("find everyone within twice reread_days, even if the numbers hide a late row", async () => {
     const runsOf = fc.array(fc.record({ pause: fc.integer({ min: 0, max: 9 }), stop: fc.nat({ max: 40 }) }), {
       maxLength: 8,
     });
@@ -172,7 +172,7 @@ describe("days that are read again in turn", () => {
     expect(rereadOf(await account.run())).toBe(88 * 5);
   });
 
-  it("are gone on with after a time limit, which lets each run read some", async () => {
+  it("continue after a time limit, and each run reads some", async () => {
     const account = new Account({ ...QUIET, rereadDays: 1 });
     await account.run();
     account.pass(1);
@@ -184,7 +184,7 @@ describe("days that are read again in turn", () => {
     expect(turns.reduce((sum, rows) => sum + rows, 0)).toBe(88 * 5);
   });
 
-  it("are none with 0, nor in a full refresh, and a later setting makes up for no day before it", async () => {
+  it("are none with 0 or in a full refresh, and a later setting repeats no earlier day", async () => {
     const account = new Account({ ...QUIET, rereadDays: 10 });
     await account.run();
     for (let day = 0; day < 30; day++) {
@@ -220,25 +220,28 @@ describe("days that are read again in turn", () => {
     [0, { never: 90, aDay: 251 }],
     [10, { never: 0, aDay: 428 }],
     [30, { never: 0, aDay: 295 }],
-  ])("within %i days bring late rows of an account that moves each month: %j", async (rereadDays, found) => {
-    const account = new Account({
-      ...QUIET,
-      days: 200,
-      perDay: 10,
-      moves: 67,
-      rereadDays,
-      maxWindowRows: 1_000,
-    });
-    await account.run();
-    const late = 100;
-    let rows = 0;
-    for (let day = 0; day < late + 60; day++) {
-      account.pass(1);
-      account.move(67);
-      if (day < late) account.arriveLate();
-      rows += (await account.run()).lines.length;
-    }
-    const never = account.absent.filter((id) => id.startsWith("late"));
-    expect({ never: never.length, aDay: Math.round(rows / (late + 60)) }).toEqual(found);
-  });
+  ])(
+    "find within %i days the late rows of an account that moves each month: %j",
+    async (rereadDays, found) => {
+      const account = new Account({
+        ...QUIET,
+        days: 200,
+        perDay: 10,
+        moves: 67,
+        rereadDays,
+        maxWindowRows: 1_000,
+      });
+      await account.run();
+      const late = 100;
+      let rows = 0;
+      for (let day = 0; day < late + 60; day++) {
+        account.pass(1);
+        account.move(67);
+        if (day < late) account.arriveLate();
+        rows += (await account.run()).lines.length;
+      }
+      const never = account.absent.filter((id) => id.startsWith("late"));
+      expect({ never: never.length, aDay: Math.round(rows / (late + 60)) }).toEqual(found);
+    },
+  );
 });

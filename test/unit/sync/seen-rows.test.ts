@@ -64,7 +64,7 @@ describe("SeenRows", () => {
     );
   });
 
-  it("takes no row of many for seen that was not, and forgets none while it grows", () => {
+  it("finds exactly the rows that were added, also while it grows", () => {
     const rows = new SeenRows();
     for (const known of [IS_NEW, 1 << 4]) {
       rows.beginPass();

@@ -39,7 +39,7 @@ describe("people without a date", () => {
   it.each<[string, Partial<ModelOptions>]>([
     ["the end of the list", {}],
     ["its front, where it is ordered the other way round", { list: (rows) => rows.toReversed() }],
-  ])("are fetched from %s, by a few pages and no export of everybody", async (_, options) => {
+  ])("are read from %s, by a few pages and without an export of everyone", async (_, options) => {
     const { ran, ids, asked, service } = await read(13, options);
     expectAll(service, ran);
     expect(ran.state?.undated).toMatchObject({ rows: 13 });
@@ -69,7 +69,7 @@ describe("people without a date", () => {
   it.each<[string, Partial<ModelOptions>]>([
     ["the list lacks some", { list: withoutU0 }],
     ["a page cannot be parsed", { breaks: (_window, number) => number > 5 }],
-  ])("come from the export of everybody where %s, and no one twice", async (_, options) => {
+  ])("are read from the export of everyone if %s, and each once", async (_, options) => {
     const { ran, ids, asked } = await read(3, options);
     expect([ran.complete, ids, asked["stream"]]).toEqual([true, ["u0", "u1", "u2"], 1]);
     expect(byId(ran.lines).size).toBe(ran.lines.length);
@@ -95,7 +95,7 @@ describe("people without a date", () => {
     },
   );
 
-  it("are found in a slow export of everybody whose other rows have no key", async () => {
+  it("are found in a slow export of everyone whose other rows have no key", async () => {
     const row = (one: Person): Row => (one.at === null ? rowOf(one) : { ...rowOf(one), key: "" });
     const options = { list: () => [], batch: 1, latency: 1_500, row };
     const { ran, ids } = await read(2, options, { source: { onMissingKey: "pass" } });
