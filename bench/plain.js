@@ -1,4 +1,4 @@
-// The usual loop: every row becomes an object, is checked, and is spelt anew.
+// The usual loop: every row becomes an object, is checked, and is written as JSON.
 import { once } from "node:events";
 import { pipeline } from "node:stream/promises";
 import split2 from "split2";

@@ -1,6 +1,6 @@
 // `npm run bench [-- --runs 5] [--rows 1000000] [--only SECTION] [--against DIST]`: measures side by side and prints tables.
 // Sections: throughput, paths, startUp, planning. --against names another build's dist folder, which takes its turns in
-// paths and startUp. docs/benchmarks.md has the figures of a quiet machine.
+// paths and startUp. docs/dev/benchmarks.md has the figures of a quiet machine.
 import { parseArgs } from "node:util";
 import { HASHED, ONE_WINDOW, ours, prototype, shellCandidates } from "./candidates.js";
 import { resultsTable, takeTurns } from "./measure.js";

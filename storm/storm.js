@@ -1,5 +1,5 @@
 // `node storm/storm.js [--who ID] [--only TEXT]`: plays the same trouble against every peer and prints who lost what, who
-// was warned, and in how many requests. Needs npm run build. docs/storm.md explains the situations and has the last result.
+// was warned, and in how many requests. Needs npm run build. docs/dev/storm.md explains the situations and has the last result.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
