@@ -1,4 +1,4 @@
-// Who is measured, as command lines. Programs that are not at hand are left out.
+// The measured programs, as command lines. Missing programs are left out.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -55,7 +55,7 @@ export function table(head, rows, texts = 1) {
 }
 
 /**
- * What candidates took, and how much of it by the first one: the median of the pairs, the least and the most. Ratios mean
+ * The times of candidates, and their ratios to the first one: the median of the pairs, the least and the most. Ratios mean
  * something on any machine. `rows`: how many rows each of them passed on.
  */
 export function resultsTable(results, rows) {

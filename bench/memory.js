@@ -1,4 +1,4 @@
-// Reads many rows into a slow reader and prints the most memory that the built program held: `node bench/memory.js [ROWS]`.
+// Reads many rows into a slow reader and prints the most memory of the built program: `node bench/memory.js [ROWS]`.
 import { setTimeout as delay } from "node:timers/promises";
 import { ours } from "./candidates.js";
 import { lineFeedsIn, measure } from "./measure.js";

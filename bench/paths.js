@@ -1,4 +1,4 @@
-// The ways that rows can take, beside the default one, on this Node and on the image's: `npm run bench -- --only paths`.
+// The ways that rows can take, next to the default one, on this Node and on the image's: `npm run bench -- --only paths`.
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { startServer } from "./server-process.js";
 const textOf = (path) => readFileSync(new URL(path, import.meta.url), "utf8");
 const DESELECTED = ["jobTitle", "seniority", "linkedinUrl", "location", "sources"];
 const NAMED = { only_fields: ["email", "firstName", "jobTitle", "company", "industry"] };
-/** Of the major version that the image runs, and the options that it sets there. */
+/** The major version of Node in the image, and the options of the image. */
 const IMAGE_NODE = "node@24";
 const IMAGE_OPTIONS = /^ENV NODE_OPTIONS="(.+)"$/m.exec(textOf("../Dockerfile"))[1];
 
@@ -77,7 +77,7 @@ function candidatesOf(node, dist, url, small, folder) {
   ];
 }
 
-/** Nobody of the account: every row is compared to the end. */
+/** No one of the account: every row is compared to the end. */
 function suppressFile(folder) {
   const path = join(folder, "suppressed.txt");
   const names = Array.from({ length: 50_000 }, (_, nth) => `gone${nth}@example.org\n${randomUUID()}\n`);

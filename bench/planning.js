@@ -1,4 +1,4 @@
-// What proofs cost: how many requests a sync takes, which of them brings the first row, and how many rows are read for
+// The cost of proofs: how many requests a sync takes, which of them gets the first row, and how many rows are read for
 // each row of the account.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -89,7 +89,7 @@ async function sync(url, folder, config) {
 /** A way to a service that counts requests and the rows in their answers. */
 async function startMeter(serviceUrl) {
   let counts;
-  /** What was counted since the last call. */
+  /** The counts since the last call. */
   const take = () => {
     const taken = counts;
     counts = { requests: 0, exports: 0, firstExport: 0, rows: 0 };

@@ -7,10 +7,10 @@ import { createGzip } from "node:zlib";
 import { startSandbox } from "../dist/sandbox/server.js";
 
 const CACHE = new URL("../.cache/bench/", import.meta.url);
-/** When everybody was checked. */
+/** When everyone was checked. */
 export const DAY = "2026-01-01";
 
-/** An export of so many people of one day, newest first: its files, plain and gzipped, and their bytes. */
+/** An export of this number of people of one day, newest first: its files, plain and gzipped, and their bytes. */
 export async function prepareRows(people) {
   const path = (suffix) => fileURLToPath(new URL(`day-${people}.${suffix}`, CACHE));
   const files = { plain: path("ndjson"), gzipped: path("ndjson.gz") };

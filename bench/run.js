@@ -20,7 +20,7 @@ const { values } = parseArgs({
 });
 const [rows, runs] = [Number(values.rows), Number(values.runs)];
 
-/** Everybody over the same rows in one window, as they are and gzipped. */
+/** All programs over the same rows in one window, as they are and gzipped. */
 async function throughput() {
   const { bytes } = await prepareRows(rows);
   const taken = async (isZipped, candidatesOf) => {

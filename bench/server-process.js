@@ -3,7 +3,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** @param module beside this file; sends its address once it listens, and may answer messages */
+/** @param module next to this file; sends its address once it listens, and may answer messages */
 export async function startServer(module, ...args) {
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), args.map(String));
   const [url] = await once(child, "message");

@@ -1,9 +1,9 @@
-// How long short commands take, beside `node -e 0`, in turns.
+// How long short commands take, next to `node -e 0`, in turns.
 import { configFile, ofBuilds, programOf } from "./candidates.js";
 import { resultsTable, takeTurns } from "./measure.js";
 import { startServer } from "./server-process.js";
 
-/** What a platform that asks for the spec, or a person who tries a config, waits for. */
+/** The wait of a platform that asks for the spec, or of a person who tries a config. */
 export async function startUp(runs, other) {
   const server = await startServer("./sandbox.js", JSON.stringify({ people: 100 }));
   const config = configFile({ base_url: server.url });

@@ -1,4 +1,4 @@
-// Preloaded into a candidate: tells what the process has used, at its exit, to whoever opened descriptor 3.
+// Preloaded into a candidate: writes what the process has used, at its exit, to descriptor 3.
 import { writeSync } from "node:fs";
 
 process.on("exit", () => {

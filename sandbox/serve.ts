@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type Served, UsageError } from "./command-line.ts";
 import { keyOf, type Sandbox, startSandbox } from "./server.ts";
 
-/** Runs the stand-in for the service until a signal ends it, whose reason it throws. Throws UsageError for a wrong fault. */
+/** Runs the sandbox until a signal ends it, whose reason it throws. Throws UsageError for a wrong fault. */
 export async function serve(
   options: Served,
   stdout: NodeJS.WritableStream,

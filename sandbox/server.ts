@@ -104,7 +104,7 @@ export type Sandbox = {
   [Symbol.asyncDispose](): Promise<void>;
 };
 
-/** Starts a stand-in for the service on this machine's loopback address. */
+/** Starts the sandbox on this machine's loopback address. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, basePath = "", key = DEFAULT_KEY, latencyMs = 0 } = options;
   if (!isKeyShaped(key))

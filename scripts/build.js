@@ -35,7 +35,7 @@ const { output } = await bundle(programs, "dist", {
   resolve: { alias: { undici: join(root, "scripts/undici.cjs") } },
   output: {
     cleanDir: true,
-    // `spec` loads two files. What a command line names beyond that is loaded when it is asked for.
+    // `spec` loads two files. The rest is loaded when a command needs it.
     codeSplitting: {
       groups: [
         { name: "start", test: /src[\\/](main|cli|tap-cli|commands[\\/]spec)\.ts$/, priority: 2 },

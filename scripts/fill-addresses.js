@@ -19,7 +19,7 @@ function rewrite(name, change) {
   writeFileSync(path, after);
 }
 
-/** Stands for the repository until a release. Nobody can own a name that ends in .invalid (RFC 2606). */
+/** Replaces the repository until a release. No one can own a name that ends in .invalid (RFC 2606). */
 const UNRELEASED = "https://source-contact-intelligence.invalid";
 
 rewrite("package.json", (text) => {

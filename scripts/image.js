@@ -15,7 +15,7 @@ const name = image.exec(read("metadata.yaml")).slice(1).join(":");
 
 const hasImage = (name) => spawnSync("docker", ["image", "inspect", name], { stdio: "ignore" }).status === 0;
 
-/** Names a copy of the Dockerfile that stands on the local base. */
+/** Names a copy of the Dockerfile that is built on the local base. */
 function withLocalBase() {
   const file = join(root, ".cache", "Dockerfile");
   mkdirSync(join(root, ".cache"), { recursive: true });

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { importSource } from "./import-source.js";
 
 const HUNG_MS = 300_000;
-/** The exit code of a player that found broken promises. An error that nobody caught ends it with 1. */
+/** The exit code of a player that found broken promises. An error that was not caught ends it with 1. */
 const FAILED = 3;
 const args = process.argv.slice(2);
 

@@ -15,7 +15,7 @@ export function meltanoPlugin(program: Program, spec: Spec): string {
   return `# Made by: ${program.name} --about --format meltano\n${toYaml(definitionOf(program, spec))}`;
 }
 
-/** The same plugin as Meltano's Hub lists it, by its schema and its lint. Meltano installs the wheel, which brings its own Node. */
+/** The same plugin as Meltano's Hub lists it, by its schema and its lint. Meltano installs the wheel, which contains Node. */
 export function meltanoHubPlugin(program: Program, spec: Spec): string {
   return toYaml({
     ...definitionOf(program, spec),

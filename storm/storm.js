@@ -16,10 +16,10 @@ const MOST_MS = 600_000;
 /** How long a run that is to be killed has to pass on what came before the silence. */
 const GRACE_MS = 4_000;
 const AT_ONCE = 4;
-/** What a gateway lets through of a body in 12 s, which stand for 60 s at a fifth of the speed. */
+/** The bytes of a body that a gateway lets through in 12 s, which represent 60 s at a fifth of the speed. */
 const GATEWAY_BYTES = 1_600_000;
 
-/** Strikes whatever brings people: exports for those who read exports, pages for those who read pages. */
+/** Strikes all answers with people: exports for those who read exports, pages for those who read pages. */
 const rows = (fault) => `${fault}:path=/people:of=rows`;
 const exports = (fault) => `${fault}:path=/people/stream`;
 const all = (fault) => `${fault}:times=always`;
@@ -229,7 +229,7 @@ function filesOf({ rows = "" }, folder) {
   return new Map(paths.sort().map((name) => [join(home, name), statSync(join(home, name)).mtimeMs]));
 }
 
-/** Somebody else's server, which answers everything with a login page, and counts the keys that it is sent. */
+/** Another server, which answers everything with a login page, and counts the keys that it is sent. */
 let keys = 0;
 const login = createServer(({ headers }, response) => {
   if (headers["x-api-key"] !== undefined || headers.authorization !== undefined) keys++;

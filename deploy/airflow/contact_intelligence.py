@@ -1,4 +1,4 @@
-"""Two DAGs: the first load of a large account in shards, and the run that brings what is new every day.
+"""Two DAGs: the first load of a large account in shards, and the run that reads what is new every day.
 
 Copy this file into the DAGs folder. Every worker needs the program on its PATH, a folder that all workers share, and
 CONTACT_INTELLIGENCE_BASE_URL and CONTACT_INTELLIGENCE_API_KEY in its environment. See docs/airflow.md.

@@ -45,7 +45,7 @@ type Jobs = {
   readonly status: number;
 };
 
-/** One customer organization: what it holds, what it may see, and what time it is there. */
+/** One customer organization: what it has, what it may see, and what time it is there. */
 export type Account = {
   readonly clock: Clock;
   readonly plan: Plan;

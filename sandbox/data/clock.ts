@@ -1,6 +1,6 @@
 export const DAY_MS = 86_400_000;
 
-/** The first moment of the UTC day that holds `ms`. */
+/** The first moment of the UTC day that contains `ms`. */
 export const startOfDay = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS;
 
 export const iso = (ms: number): string => new Date(ms).toISOString();

@@ -15,10 +15,10 @@ type Lookup = {
 
 type LookupResult = { readonly status: "success" | "error" } & Readonly<Record<string, unknown>>;
 
-/** What the result endpoint answers. */
+/** The answer of the result endpoint. */
 export type LookupAnswer = { readonly status: number; readonly body: object };
 
-/** Domains that never bring contacts. A number at the beginning of any other is how many it brings. */
+/** Domains that never have contacts. A number at the beginning of another domain is the number of its contacts. */
 const ERRORS: ReadonlyMap<string, string> = new Map([
   ["nobody.example", "COMPANY_NOT_FOUND"],
   ["broken.example", "INTERNAL_ERROR"],
@@ -83,7 +83,7 @@ export class CompanyLookups {
     this.#lookups.clear();
   }
 
-  /** Brings every job up to the present. */
+  /** Moves every job to the present. */
   settle(): void {
     const now = this.#clock.now();
     const due = [...this.#lookups.values()].filter(

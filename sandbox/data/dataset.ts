@@ -1,7 +1,7 @@
 import { mix } from "./random.ts";
 import { USAGE_SLOTS, type UsageSlot } from "./sources.ts";
 
-/** One member of a dataset as it stands now. `time` is when it was last checked (epoch ms), null if nobody knows. */
+/** One member of a dataset as it is now. `time` is when it was last checked (epoch ms), null if unknown. */
 export type Row = { readonly index: number; readonly time: number | null; readonly usageSlot: UsageSlot };
 
 /** `from` inclusive, `to` exclusive, in epoch ms; either of them leaves out the undated. */
@@ -62,7 +62,7 @@ export class Dataset {
     return this.#options.dated;
   }
 
-  /** What a replica holds that lacks what was checked after this moment (epoch ms). */
+  /** The rows of a replica that lacks what was checked after this moment (epoch ms). */
   until(last: number): Dataset {
     const replica = new Dataset(this.#options);
     for (const { index, time, usageSlot } of this.#history.filter(({ time }) => (time ?? 0) <= last))
@@ -77,7 +77,7 @@ export class Dataset {
 
   /**
    * The members that match, newest first, the undated last. Each is judged when its turn comes: one that has been
-   * checked again meanwhile is shown as it is now, or not at all if it no longer matches.
+   * checked again in between is shown as it is now, or not at all if it no longer matches.
    */
   *rows(filter: Filter, { offset = 0, hidden }: Span = {}): Generator<Row> {
     const layout = this.#layout(filter, hidden);
@@ -123,7 +123,7 @@ export class Dataset {
     return [...take(rows, count)];
   }
 
-  /** From now on the member has this time (null: nobody knows) and this usage slot. */
+  /** From now on the member has this time (null: unknown) and this usage slot. */
   check(index: number, time: number | null, usageSlot: UsageSlot): void {
     this.#revision++;
     this.#history.push({ index, time, usageSlot });
@@ -182,7 +182,7 @@ export class Dataset {
     return bisect(layout.low, layout.high, (index) => this.#rank(layout, index) >= rank);
   }
 
-  /** How many of the merged-in rows stand before an offset. */
+  /** How many of the merged-in rows are before an offset. */
   #aheadBefore(layout: Layout, offset: number): number {
     if (offset === 0) return 0;
     return bisect(0, layout.ahead.length, (nth) => {
@@ -198,7 +198,7 @@ export class Dataset {
   }
 }
 
-/** Whether a merged-in row stands before a base row of that time. */
+/** Whether a merged-in row is before a base row of that time. */
 function isNewer(change: Change | undefined, time: number | null): boolean {
   return change !== undefined && (time === null || (change.time ?? Number.NEGATIVE_INFINITY) > time);
 }
@@ -224,7 +224,7 @@ function slotsBelow(slots: readonly boolean[], high: number): number {
   return whole + slots.slice(0, high % USAGE_SLOTS).filter(Boolean).length;
 }
 
-/** The first number of [low, high) for which the condition, once true always true, holds; `high` if none. */
+/** The first number of [low, high) that meets the condition, which then stays true; `high` if none does. */
 function bisect(low: number, high: number, holds: (value: number) => boolean): number {
   let from = low;
   let to = high;

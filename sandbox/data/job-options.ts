@@ -9,7 +9,7 @@ export type Submitted = {
 };
 
 export type JobOptions = {
-  /** Of the account: checks run in its office hours. Default UTC. */
+  /** The account's time zone: checks run in its office hours. Default UTC. */
   readonly timezone?: string;
   /** How long the check of one source takes; default 5. */
   readonly checkSeconds?: number;

@@ -27,7 +27,7 @@ export type Person = {
 };
 
 /**
- * One person as wire text. Who a person is depends on the seed and the index alone; `time` and `usageSlot` say when
+ * One person as wire text. The person depends on the seed and the index alone; `time` and `usageSlot` say when
  * they were last checked and what they use. Finished pieces of JSON are put together, which is far cheaper than
  * building objects.
  */

@@ -38,7 +38,7 @@ function sourceRecord(index: number): SourceRecord {
   };
 }
 
-/** Who uses what repeats after this number of rows of a dataset, which is why counting by source needs no scan. */
+/** The use of sources repeats after this number of rows of a dataset, so that counting by source needs no scan. */
 export const USAGE_SLOTS = 20;
 
 /** A row's index modulo USAGE_SLOTS. It alone decides which sources a person was checked for, and which they use. */
@@ -79,7 +79,7 @@ export class Membership {
     });
   }
 
-  /** A slot of people who use something, or who use nothing. Without sources nobody uses anything. */
+  /** A slot of people who use something, or who use nothing. Without sources no one uses anything. */
   slotFor(isUser: boolean): UsageSlot {
     return SLOTS.find((slot) => this.sources(slot).length > 0 === isUser) ?? 0;
   }

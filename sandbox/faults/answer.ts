@@ -3,10 +3,10 @@ import type { Filter } from "../data/dataset.ts";
 import type { ServiceError } from "../data/service-error.ts";
 import { toWire, wireJson } from "../data/wire-text.ts";
 
-/** What a stream is a stream of. */
+/** The subject of a stream. */
 export type Scope = { readonly collection: Collection; readonly filter: Filter };
 
-/** What an endpoint answers, before a fault changes it. */
+/** The answer of an endpoint, before a fault changes it. */
 export type Answer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -16,7 +16,7 @@ export type Answer = {
   readonly rows: () => number;
   /** Whether the body is compressed: for clients that take gzip, or for all. Default: for none. */
   readonly gzip?: "accepted" | "always";
-  /** There for streams, whose length nobody knows up front. */
+  /** There for streams, whose length is not known in advance. */
   readonly stream?: Scope;
   /** There for pages of a list. */
   readonly page?: Scope;
@@ -27,14 +27,14 @@ export type Ending = "end" | "end-close" | "fin" | "reset" | "hang";
 
 /** How an answer travels. */
 export type Delivery = {
-  /** `close`: neither a length nor chunks, which is why only the end of the connection ends the body. */
+  /** `close`: no length and no chunks, so only the end of the connection ends the body. */
   readonly framing: "chunked" | "length" | "close";
   /** The announced content-length; absent with `length` framing means the true one. */
   readonly length?: number;
   readonly gzip: boolean;
   /** How many of the last bytes are never sent. */
   readonly holdBack: number;
-  /** After so many bytes nothing more is sent, and the connection closes. */
+  /** After this number of bytes nothing more is sent, and the connection closes. */
   readonly most?: number;
   readonly ending: Ending;
   /** `after`: bytes that are sent at once. */

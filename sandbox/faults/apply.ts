@@ -5,7 +5,7 @@ import { type Distortion, FAITHFUL } from "./distortion.ts";
 import type { Fault } from "./fault.ts";
 import { happenAt, happenEvery } from "./line-faults.ts";
 
-/** What the faults together make of the service's beliefs. */
+/** The distortion by all faults together. */
 export function distortionBy(faults: readonly Fault[]): Distortion {
   return faults.reduce(
     (distortion, fault) =>
@@ -14,7 +14,7 @@ export function distortionBy(faults: readonly Fault[]): Distortion {
   );
 }
 
-/** What happens at the service before it answers. */
+/** Runs events at the service before it answers. */
 export function happenBefore(faults: readonly Fault[], account: Account): void {
   const everyone = { collection: account.people, filter: {} };
   for (const fault of faults) {

@@ -137,7 +137,7 @@ export const DISTORTION_FAULTS: FaultTable = {
   },
   dates: {
     kind: "distortion",
-    description: "dates are spelt otherwise, in lists and in streams",
+    description: "dates have another form, in lists and in streams",
     argument: { label: "SPELLING", type: "text", choices: Object.keys(SPELLINGS) },
     alter: (distortion, { text: spelling }) => {
       const spell = SPELLINGS[spelling] ?? JSON.stringify;
@@ -165,7 +165,7 @@ function total(distortion: Distortion, change: (count: number) => number | null)
   };
 }
 
-/** The distortion with one more change of how rows are spelt. */
+/** The distortion with one more change of the form of rows. */
 function respell(distortion: Distortion, change: Distortion["row"]): Distortion {
   const row: Distortion["row"] = (text, index, size) =>
     change(distortion.row(text, index, size), index, size);

@@ -1,14 +1,14 @@
-/** What the service wrongly believes. Numbers of rows are numbers of fixed members, the same in every request. */
+/** The wrong beliefs of the service. Numbers of rows are numbers of fixed members, the same in every request. */
 export type Distortion = {
   readonly omitted: number;
   /** Whether lists leave the omitted members out too. */
   readonly omittedFromLists: boolean;
-  /** Whether nothing knows of the omitted members, nor of the last source. */
+  /** Whether no answer shows the omitted members or the last source. */
   readonly hides: boolean;
-  /** What a filter by the first days of the calendar is: taken for none, or refused. */
+  /** How a filter by the first days of the calendar is treated: as no filter, or refused. */
   readonly beginning?: string;
   readonly repeated: number;
-  /** What the service says a total is. */
+  /** The total that the service reports. */
   readonly total: (total: number) => number | null;
   /** The page that is really served for a page. */
   readonly page: (page: number) => number;
@@ -17,7 +17,7 @@ export type Distortion = {
   readonly ignoresFilters: boolean;
   /** Lists show nothing after this place. */
   readonly listEnd: number;
-  /** Lists answer 500 where they would show what stands behind this place. */
+  /** Lists answer 500 where they would show what is behind this place. */
   readonly listDepth: number;
   /** How many seconds the replica is behind that lists and exports come from; totals are of now. */
   readonly lag: number;

@@ -1,7 +1,7 @@
 import type { Fault, FaultKind, RequestKind } from "./fault.ts";
 import { parseFault } from "./faults.ts";
 
-/** What a fault can tell requests apart by. */
+/** The properties of requests that a fault can select. */
 export type Target = {
   readonly kind: RequestKind;
   readonly path: string;
@@ -32,7 +32,7 @@ export class FaultBook {
   }
 
   /**
-   * The faults that strike a request, `once` before all others. Of those that decide what the client receives only
+   * The faults that strike a request, `once` before all others. Among those that decide what the client receives only
    * the first one strikes; distortions, events and what changes every row come on top.
    */
   strike(target: Target, once?: string): Fault[] {

@@ -2,7 +2,7 @@ import type { Account } from "../data/account.ts";
 import type { Answer, Delivery, Ending, Scope } from "./answer.ts";
 import type { Distortion } from "./distortion.ts";
 
-/** What a request is about. `job`: a submission; `poll`: a question for its result. */
+/** The subject of a request. `job`: a submission; `poll`: a question for its result. */
 export type RequestKind = "list" | "stream" | "job" | "poll";
 
 /** A fault that someone asked for, parsed. */
@@ -22,7 +22,7 @@ export type Fault = {
   readonly after: number | undefined;
   readonly from: string | undefined;
   readonly to: string | undefined;
-  /** Whether it strikes exports and pages alike, and nothing else, whatever its kind usually strikes. */
+  /** Whether it strikes exports and pages, and nothing else, whatever its kind usually strikes. */
   readonly ofRows: boolean;
   /** How many requests it has struck before this one. */
   readonly nth: number;
@@ -43,17 +43,17 @@ export type Cut = {
   /** The row after the last whole one is sent in part. */
   readonly torn?: boolean;
   readonly drips?: boolean;
-  /** What comes in the place of the rows, without an end. */
+  /** The text in the place of the rows, without an end. */
   readonly endless?: (firstLine: string, fault: Fault) => string;
 };
 
 /** `silence`: no answer ever comes. `hints`: informational responses come for ever, and no answer. */
 export type Unanswered = "silence" | "hints";
 
-/** Who asked for what, for faults that answer themselves. */
+/** The request, for faults that answer themselves. */
 export type Visit = { readonly account: Account; readonly key: string; readonly path: string };
 
-/** What a fault does. */
+/** The effect of a fault. */
 export type FaultKind =
   | {
       readonly kind: "answer";
@@ -85,7 +85,7 @@ export type FaultKind =
 /** A row of the table of faults. */
 export type FaultSpec = FaultKind & {
   readonly description: string;
-  /** What stands after the equals sign. Without a fallback it must be given. */
+  /** The text after the equals sign. Without a fallback it must be given. */
   readonly argument?: {
     readonly label: string;
     readonly type: "number" | "text";
@@ -95,7 +95,7 @@ export type FaultSpec = FaultKind & {
   readonly options?: readonly string[];
   /** The requests that it can strike; default: those that fit its kind. */
   readonly on?: readonly RequestKind[];
-  /** Of lists, only counts (limit=1), or only pages. */
+  /** Only the counts (limit=1) of lists, or only their pages. */
   readonly only?: "counts" | "pages";
   /** Whether another fault may decide how the same body ends. */
   readonly combines?: boolean;

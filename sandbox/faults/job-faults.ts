@@ -6,7 +6,7 @@ const FAR_AWAY = "2999-01-01T00:00:00.000Z";
 
 type Result = (jobId: string, isCheck: boolean) => Answer;
 
-/** What a question for a result may bring. */
+/** The possible answers to a request for a result. */
 const RESULTS: Readonly<Record<string, Result>> = {
   lost: () => jsonAnswer(404, errorBody("JOB_NOT_FOUND", "There is no such job")),
   error: () => jsonAnswer(500, errorBody("INTERNAL_ERROR", "The service failed")),

@@ -82,7 +82,7 @@ function pagingOf({ query, account }: Exchange): Paging {
 const firstPlace = ({ distortion }: Exchange, { page, limit }: Paging): number =>
   (distortion.page(page) - 1) * limit;
 
-/** A page that is neither the first nor the last, where there is one. */
+/** A page that is not the first or the last, where there is one. */
 const middlePage = (total: number, limit: number): number => Math.max(1, Math.ceil(total / limit / 2));
 
 function listAnswer(
@@ -121,7 +121,7 @@ function streamRows(exchange: Exchange, collection: Collection): Answer {
   };
 }
 
-/** What lists and exports come from. */
+/** The source of lists and exports. */
 const replica = ({ distortion: { lag }, account }: Exchange, { dataset }: Collection): Dataset =>
   lag === 0 ? dataset : dataset.until(account.clock.now() - lag * 1000);
 

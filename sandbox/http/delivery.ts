@@ -7,7 +7,7 @@ import type { Answer, Delivery, Ending } from "../faults/answer.ts";
 const BATCH_BYTES = 65_536;
 /** A response of a set speed is sent in steps that each take so long. */
 const STEP_MS = 50;
-/** What was written must have left before its connection is ended. */
+/** Time for the last bytes to leave before the connection is ended. */
 const GRACE_MS = 40;
 
 /** Puts an answer on the wire. Takes no more rows than the client reads, and stops when the client goes away. */

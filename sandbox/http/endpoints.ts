@@ -10,7 +10,7 @@ type Handler = (exchange: Exchange) => Answer | Promise<Answer>;
 
 type Endpoint = {
   readonly method: "GET" | "POST";
-  /** Matches a path; what stands for a part in braces is a named group. */
+  /** Matches a path; what matches a part in braces is a named group. */
   readonly pattern: RegExp;
   readonly plan: Plan | "any";
   readonly kind: RequestKind;
@@ -48,7 +48,7 @@ const ENDPOINTS: readonly Endpoint[] = [
 
 type Matched = { readonly endpoint: Endpoint; readonly params: Readonly<Record<string, string>> };
 
-/** The endpoint of a request. Throws 404 for a path that nobody serves, 405 for another method. */
+/** The endpoint of a request. Throws 404 for an unknown path, 405 for another method. */
 export function findEndpoint(method: string, path: string): Matched {
   const matched = ENDPOINTS.flatMap((endpoint): Matched[] => {
     const found = endpoint.pattern.exec(path);

@@ -13,7 +13,7 @@ export type LogEntry = { -readonly [Field in keyof SandboxRequest]: SandboxReque
 
 const KEPT = 10_000;
 
-/** The latest requests. The accepted key is never in it, wherever a client put it. */
+/** The latest requests. The accepted key is never in it, in any place. */
 export class RequestLog {
   readonly #key: string;
   readonly #entries: LogEntry[] = [];

