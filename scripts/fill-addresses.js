@@ -34,7 +34,10 @@ rewrite("package.json", (text) => {
 const definitions = readdirSync(join(root, "meltano"), { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".yml"))
   .map((name) => join("meltano", name));
-for (const name of ["spec.json", "metadata.yaml", "packaging/python/pyproject.toml", ...definitions])
+const page = (path) => `${address}/blob/${tag}/${path}`;
+const links = `  "documentationUrl": "${page("docs/airbyte.md")}",\n  "changelogUrl": "${page("CHANGELOG.md")}",\n`;
+rewrite("spec.json", (text) => text.replace("{\n", () => `{\n${links}`));
+for (const name of ["metadata.yaml", "packaging/python/pyproject.toml", ...definitions])
   rewrite(name, (text) =>
-    text.replaceAll(`${UNRELEASED}/blob/main/`, `${address}/blob/${tag}/`).replaceAll(UNRELEASED, address),
+    text.replaceAll(`${UNRELEASED}/blob/main/`, page("")).replaceAll(UNRELEASED, address),
   );

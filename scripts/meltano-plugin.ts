@@ -31,14 +31,15 @@ const PACKAGE = "source-contact-intelligence";
 
 function definitionOf({ name, description }: Program, spec: Spec): object {
   const settings = describedSettings(spec);
-  const [repo = ""] = spec.documentationUrl.split("/blob/");
+  const { documentationUrl = "https://source-contact-intelligence.invalid/blob/main/docs/airbyte.md" } = spec;
+  const [repo = ""] = documentationUrl.split("/blob/");
   return {
     name,
     namespace: name.replaceAll("-", "_"),
     variant: PACKAGE,
     label: "Contact Intelligence",
     description,
-    docs: spec.documentationUrl.replace("/docs/airbyte.md", "/docs/meltano.md"),
+    docs: documentationUrl.replace("/docs/airbyte.md", "/docs/meltano.md"),
     repo,
     executable: name,
     capabilities: CAPABILITIES,

@@ -16,8 +16,8 @@ export type SpecProperty = {
 };
 
 export type Spec = {
-  readonly documentationUrl: string;
-  readonly changelogUrl: string;
+  /** Absent until a release, because a form would show a link to nothing. */
+  readonly documentationUrl?: string;
   readonly connectionSpecification: SpecProperty & Readonly<Record<string, unknown>>;
 };
 
