@@ -96,23 +96,26 @@ function provenSpans([first, last]: DayRange, rowsByDay: ReadonlyMap<Day, number
 /** Joins the proven neighbours with the fewest rows together, until 24 are left, and `more` that make the others smaller. */
 export function joined(days: Coverage, more = 0): Coverage {
   const all = [...days];
-  let proven = all.filter(isProven).length;
-  while (proven > MAX_PROVEN + more) {
-    const older = all.slice(0, -NEWEST);
-    const [lightest] = older
-      .flatMap((span, nth) => {
-        const next = older[nth + 1];
-        const areNeighbours = next !== undefined && isProven(span) && isProven(next) && touches(span, next);
-        if (!areNeighbours) return [];
-        const oldest = (next.read ?? "9") < (span.read ?? "9") ? next : span;
-        return [{ nth, span: { ...oldest, from: span.from, to: next.to, rows: span.rows + next.rows } }];
-      })
-      .sort((a, b) => a.span.rows - b.span.rows);
-    if (lightest === undefined) break;
-    all.splice(lightest.nth, 2, lightest.span);
-    proven -= 1;
+  for (let rest = all.filter(isProven).length - MAX_PROVEN - more; rest > 0; rest--) {
+    const nth = lightestPair(all);
+    const [span, next] = all.slice(nth, nth + 2);
+    if (nth < 0 || span === undefined || next === undefined) break;
+    const oldest = (next.read ?? "9") < (span.read ?? "9") ? next : span;
+    all.splice(nth, 2, { ...oldest, from: span.from, to: next.to, rows: span.rows + next.rows });
   }
   return all;
+}
+
+/** The index of the first proven span that has the fewest rows together with its neighbour, among all but the newest; or -1. */
+function lightestPair(all: Coverage): number {
+  let [lightest, fewest] = [-1, Number.POSITIVE_INFINITY];
+  all.slice(0, -NEWEST).forEach((span, nth, { [nth + 1]: next }) => {
+    if (next === undefined || span.rows + next.rows >= fewest) return;
+    // Days are slow to compare, and a first load has thousands of spans.
+    const areNeighbours = isProven(span) && isProven(next) && touches(span, next);
+    if (areNeighbours) [lightest, fewest] = [nth, span.rows + next.rows];
+  });
+  return lightest;
 }
 
 const touches = ({ to }: Span, { from }: Span): boolean => addDays(to, 1) === from;
