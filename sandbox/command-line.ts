@@ -105,7 +105,7 @@ const END = 77;
 function help(): string {
   return [
     `${NAME} [options]   run a stand-in for the service`,
-    `${NAME} demo        show two syncs, without an account`,
+    `${NAME} demo        read into files, repair a cut export`,
     "",
     "Options:",
     ...Object.entries(NUMBERS).flatMap(([name, [, , what]]) => described(`--${name}=N`, what)),

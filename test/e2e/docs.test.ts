@@ -183,20 +183,21 @@ function onAnyPort(page: string): readonly string[] {
 
 const sandboxCommand = (...words: readonly string[]) => run(SANDBOX, words, { asProcess: true });
 
-it("the demo shows two syncs by commands that work when they are typed", async () => {
+it("the demo repairs a cut export, by commands that work when they are typed", async () => {
   const { code, stdout, stderr } = await sandboxCommand("demo");
   expect([code, stderr]).toEqual([0, ""]);
-  expect(stdout).toContain("people: 8,403 RECORDs");
-  const typed = [...stdout.matchAll(/\$ source-contact-intelligence (.*)$/gm)].map(([, words = ""]) => words);
-  expect(typed).toHaveLength(7);
-  const config = JSON.parse(/^ {2}(\{"base_url".*\})$/m.exec(stdout)?.[1] ?? "");
-  await using sandbox = await startSandbox({ people: 20, key: config.api_key });
+  expect(stdout).toContain("Saved 1507 people");
+  expect(stdout).toContain("3,015 of 3,015 people are in the files.");
+  expect(stdout.split("\n").filter((line) => line.length > 100)).toEqual([]);
+  const typed = [...stdout.matchAll(/^\$ (source-contact-intelligence .*|.* --help .*)$/gm)];
+  expect(typed).toHaveLength(8);
+  const [config = ""] = /\{"base_url"[^}]*\}/.exec(stdout) ?? [];
+  await using sandbox = await startSandbox({ people: 20, key: JSON.parse(config).api_key });
   const folder = await tempDir();
-  await writeFile(join(folder, "config.json"), JSON.stringify({ ...config, base_url: sandbox.url }));
-  for (const words of new Set(typed)) {
-    const args = words.split(" ").map((word) => (word.endsWith(".json") ? join(folder, word) : word));
-    expect([words, (await run(CONNECTOR, args)).code]).toEqual([words, 0]);
-  }
+  await prepare(folder, sandbox);
+  await writeFile(join(folder, "config.json"), config.replace(/http:[^"]*/, sandbox.url));
+  const text = typed.map(([, words]) => words).join("\n");
+  await runBlock({ page: "demo", line: 1, language: "sh", text, claim: undefined }, folder, sandbox);
 });
 
 it.each([
