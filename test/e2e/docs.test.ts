@@ -67,6 +67,7 @@ describe("code in the docs", () => {
   it.each([
     ["the error table and spec.json say: docs/", "docs.js"],
     ["spec.json says: meltano/", "meltano.js"],
+    ["runs show: docs/course.svg, calendar.svg, life.svg", "pictures.js"],
   ])("is what %s", async (_, script) => {
     const { code, stderr } = await runAny(process.execPath, [`${ROOT}scripts/${script}`, "--check"]);
     expect(code, stderr).toBe(0);
@@ -191,6 +192,10 @@ it("the demo repairs a cut export, by commands that work when they are typed", a
   expect(stdout.split("\n").filter((line) => line.length > 100)).toEqual([]);
   const typed = [...stdout.matchAll(/^\$ (source-contact-intelligence .*|.* --help .*)$/gm)];
   expect(typed).toHaveLength(8);
+  const picture = readFileSync(`${ROOT}docs/demo.svg`, "utf8");
+  const drawn = picture.match(/(?<="(command|title)" [^>]*>).+(?=<\/text>)/g) ?? [];
+  expect(drawn.filter((line) => !stdout.includes(line))).toEqual([]);
+  expect(drawn.length).toBeGreaterThan(9);
   const [config = ""] = /\{"base_url"[^}]*\}/.exec(stdout) ?? [];
   await using sandbox = await startSandbox({ people: 20, key: JSON.parse(config).api_key });
   const folder = await tempDir();
