@@ -15,8 +15,8 @@ const RECHECKED = 40;
 const ARRIVED = 12;
 /** The fastest that a config may ask for, because the sandbox has no limit. */
 const REQUESTS_PER_MINUTE = 6000;
-/** Characters of a line without its indent. Some take two columns. */
-const WIDTH = 94;
+/** Characters of a line without its indent. Some characters take two columns. */
+const WIDTH = 97;
 const CUT = "end:times=always";
 
 /** Lets a process write into a pipe what it writes at a terminal, except what it draws over. */
@@ -27,15 +27,11 @@ const AT_TERMINAL = [
 const PLAIN = { CI: "true", NO_COLOR: "1" };
 
 /** The script that many people write first. */
-const SCRIPT = `import { readFileSync, writeFileSync } from "node:fs";
-const { base_url, api_key } = JSON.parse(readFileSync("config.json"));
-const url = \`\${base_url}/api/v1/public/people/stream\`;
-const answer = await fetch(url, { headers: { "X-API-Key": api_key } });
+const scriptFor = ({ url, key }: Sandbox): string => `const url = "${url}/api/v1/public/people/stream";
+const headers = { "X-API-Key": "${key}" };
+const answer = await fetch(url, { headers });
 if (!answer.ok) throw new Error(\`HTTP \${answer.status}\`);
-const text = await answer.text();
-writeFileSync("people.jsonl", text);
-console.log(\`Saved \${text.trimEnd().split("\\n").length} people\`);
-`;
+console.log((await answer.text()).trimEnd().split("\\n").length, "people");`;
 
 /** The parts of its process that the demo uses. */
 type Surroundings = {
@@ -87,7 +83,8 @@ class Demo {
     const { url, key, port } = this.#sandbox;
     const config = `{"base_url":"${url}","api_key":"${key}",\n "requests_per_minute":${REQUESTS_PER_MINUTE}}`;
     await writeFile(join(this.#folder, "config.json"), config);
-    await writeFile(join(this.#folder, "script.mjs"), SCRIPT);
+    const script = scriptFor(this.#sandbox);
+    await writeFile(join(this.#folder, "script.mjs"), script);
     this.#say(
       "This demo copies people into files. A stand-in plays the service, so you need no account.",
       "\n1. The file config.json has the address and the key of the service:",
@@ -97,13 +94,16 @@ class Demo {
 
     this.#say('\n2. Read everything into the folder "contacts":');
     await this.#connector("read --config config.json --output contacts");
-    await this.#showFiles("contacts", 2);
+    for (const [name, rows] of await this.#files("contacts/people")) {
+      this.#show(`contacts/people/${name} has ${rows.length.toLocaleString("en")} rows:`);
+      for (const row of rows.slice(0, 2)) this.#show(row);
+    }
 
     this.#sandbox.recheck(RECHECKED);
     this.#sandbox.arrive(ARRIVED);
     this.#say(
       `\n3. Time passes. The service checks ${RECHECKED} people again and finds ${ARRIVED} new people.`,
-      `   The same command reads only these ${RECHECKED + ARRIVED}:`,
+      `The same command reads only these ${RECHECKED + ARRIVED}:`,
     );
     await this.#connector("read --config config.json --output contacts");
 
@@ -111,18 +111,18 @@ class Demo {
     const people = this.#sandbox.people().length.toLocaleString("en");
     this.#say(
       "\n4. The service now ends each export after half of its rows, without an error.",
-      `   It has ${people} people. A script without checks loses half of them, and does not notice:`,
-      indented(SCRIPT.trimEnd()),
+      `It has ${people} people. A script without checks gets half of them, and does not notice:`,
+      indented(script),
     );
     await this.#command("node script.mjs", [join(this.#folder, "script.mjs")]);
-    this.#say("\n   The connector compares the rows with the service's count, and reads what is missing:");
+    this.#say("The connector compares the rows with the service's count, and reads what is missing:");
     await this.#connector("read --config config.json --stream people --output copy");
-    const rows = await this.#showFiles("copy", 0);
-    this.#say(`   ${rows.toLocaleString("en")} of ${people} people are in the files.`);
+    const rows = (await this.#files("copy/people")).flatMap(([, lines]) => lines);
+    this.#show(`The files have ${rows.length.toLocaleString("en")} of ${people} people.`);
 
     this.#say(
       "\n5. Airbyte and Meltano start the same program and read its messages: SPEC (the settings),",
-      "   CATALOG (the streams), RECORD (a row), STATE (where the next run continues). For example:",
+      "CATALOG (the streams), RECORD (a row), STATE (where the next run continues). For example:",
     );
     await this.#connector("discover --config config.json --json");
     if (this.#failed) this.#say("\nSomething went wrong, see above.");
@@ -139,8 +139,7 @@ class Demo {
       "- Break the stand-in yourself. Write the config of step 1 to config.json. Use two terminals:",
       `$ ${sandbox} --people ${PEOPLE}${portOption} --fault ${CUT}`,
       `$ ${connector} read --config config.json --output contacts`,
-      "- Show all faults that the stand-in knows:",
-      `$ ${sandbox} --help faults`,
+      `$ ${sandbox} --help faults  # all faults that it knows`,
       "- Read your own account. This command asks for its address and key, and writes config.json:",
       `$ ${connector} init`,
       "- Continue with DuckDB, a warehouse, cron, Airbyte or Meltano: see README.md.",
@@ -171,24 +170,17 @@ class Demo {
     this.#failed ||= code !== 0;
   }
 
-  /** Shows the files of people, and their first rows. @returns the number of all rows */
-  async #showFiles(folder: string, shown: number): Promise<number> {
-    const names = (await readdir(join(this.#folder, folder, "people"))).sort();
-    let sum = 0;
-    for (const name of names) {
-      const text = await readFile(join(this.#folder, folder, "people", name), "utf8");
-      const rows = text.trimEnd().split("\n");
-      sum += rows.length;
-      this.#say(`   ${folder}/people/${name}: ${rows.length.toLocaleString("en")} rows`);
-      if (name === names[0]) for (const row of rows.slice(0, shown)) this.#show(row);
-    }
-    return sum;
+  /** The names of the files in a folder, with their lines. */
+  async #files(folder: string): Promise<readonly (readonly [name: string, lines: readonly string[]])[]> {
+    const names = (await readdir(join(this.#folder, folder))).sort();
+    const texts = names.map((name) => readFile(join(this.#folder, folder, name), "utf8"));
+    return (await Promise.all(texts)).map((text, nth) => [names[nth] ?? "", text.trimEnd().split("\n")]);
   }
 
   /** A long text goes on in the next line; of long JSON the beginning is shown. */
   #show(line: string): void {
-    const text = line.startsWith("{") && line.length > WIDTH ? `${line.slice(0, WIDTH - 2)} …` : line;
-    this.#say(text.replaceAll(/(.{1,94})(?: +|$)/g, "   $1\n").trimEnd());
+    const text = line.startsWith("{") && line.length > WIDTH ? `${line.slice(0, WIDTH - 6)} …` : line;
+    this.#say(text.replaceAll(/(.{1,97})(?: +|$)/g, "  $1\n").trimEnd());
   }
 
   #say(...lines: readonly string[]): void {
@@ -196,4 +188,4 @@ class Demo {
   }
 }
 
-const indented = (text: string): string => text.replaceAll(/^/gm, "   ");
+const indented = (text: string): string => text.replaceAll(/^/gm, "  ");

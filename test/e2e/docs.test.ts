@@ -187,8 +187,8 @@ const sandboxCommand = (...words: readonly string[]) => run(SANDBOX, words, { as
 it("the demo repairs a cut export, by commands that work when they are typed", async () => {
   const { code, stdout, stderr } = await sandboxCommand("demo");
   expect([code, stderr]).toEqual([0, ""]);
-  expect(stdout).toContain("Saved 1507 people");
-  expect(stdout).toContain("3,015 of 3,015 people are in the files.");
+  expect(stdout).toContain("  1507 people\n");
+  expect(stdout).toContain("The files have 3,015 of 3,015 people.");
   expect(stdout.split("\n").filter((line) => line.length > 100)).toEqual([]);
   const typed = [...stdout.matchAll(/^\$ (source-contact-intelligence .*|.* --help .*)$/gm)];
   expect(typed).toHaveLength(8);
