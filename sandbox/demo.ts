@@ -166,7 +166,13 @@ class Demo {
     const child = spawn(node, args, { cwd: this.#folder, env, stdio: ["ignore", "pipe", "pipe"], signal });
     for (const input of [child.stdout, child.stderr])
       createInterface({ input }).on("line", (line) => this.#show(line));
-    const code = await new Promise((resolve, reject) => child.on("error", reject).on("close", resolve));
+    let failure: unknown;
+    child.on("error", (error) => {
+      failure = error;
+    });
+    // Also after a signal the command may still write into the folder.
+    const code = await new Promise((resolve) => child.on("close", resolve));
+    if (failure !== undefined) throw failure;
     this.#failed ||= code !== 0;
   }
 
