@@ -100,7 +100,7 @@ function demo() {
     .replaceAll("<", "&lt;")
     .replaceAll(/.*\n?/g, (line) => {
       const kind = line.startsWith("$ ") ? "command" : line.startsWith("  ") ? "output" : "title";
-      [y, seconds] = [y + 17, seconds + (kind === "command" ? 0.9 : 0.1)];
+      [y, seconds] = [y + 16, seconds + (kind === "command" ? 0.9 : 0.1)];
       return `<text class="${kind}" x="18" y="${y}" style="animation-delay:${seconds.toFixed(1)}s">${line.trimEnd()}</text>\n`;
     });
   return { lines, height: y };
