@@ -76,6 +76,8 @@ export const LOG_LEVEL = choiceFlag(
   "minimum level of messages on stderr",
 );
 
+export const LOG_FORMAT = choiceFlag(["text", "json"], "form of messages on stderr");
+
 const JSON_TOO = switchFlag("print JSON at a terminal too");
 
 const CHECK_FLAGS = { config: CONFIG, "exit-code": switchFlag("exit with 1 if the check fails") } as const;
@@ -116,6 +118,7 @@ const READ_FLAGS = {
     implies: "plan",
   },
   "log-level": LOG_LEVEL,
+  "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
 } as const;
 
 const READ_EXAMPLES = [
@@ -193,6 +196,7 @@ const RECONCILE_FLAGS = {
   timezone: textFlag("zone of dates without an offset"),
   "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),
   recheck: textFlag("state file: read lost days again"),
+  "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
 } as const;
 
 const addStateCommands: AddCommand = (words, choose) =>

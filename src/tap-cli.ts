@@ -1,4 +1,13 @@
-import { type AddCommand, type Command, fileFlag, LOG_LEVEL, parseWords, STATES, textFlag } from "./cli.ts";
+import {
+  type AddCommand,
+  type Command,
+  fileFlag,
+  LOG_FORMAT,
+  LOG_LEVEL,
+  parseWords,
+  STATES,
+  textFlag,
+} from "./cli.ts";
 
 const TAP_FLAGS = {
   config: {
@@ -17,6 +26,7 @@ const TAP_FLAGS = {
   },
   test: { type: "string", describe: "say what the key can read; buys nothing" },
   "log-level": LOG_LEVEL,
+  "log-format": { ...LOG_FORMAT, defaultDescription: "json; at a terminal text" },
 } as const;
 
 const EXAMPLES = [

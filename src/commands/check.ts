@@ -1,12 +1,12 @@
 import { ConfigError } from "../base/errors.ts";
-import { plural, toLatin1 } from "../base/text.ts";
+import { plural, shown, toLatin1 } from "../base/text.ts";
 import { PEOPLE } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
 import { describeJobs } from "../jobs/report.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import { waitingText } from "../protocol/language.ts";
+import { longWaits, waitingText } from "../protocol/language.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";
@@ -39,12 +39,15 @@ export async function testConfig(
   runtime: Runtime,
   warn: (text: string) => Promise<void> = async () => {},
 ): Promise<Required<ConnectionStatus> & { readonly error?: unknown }> {
+  const { now } = runtime.clock;
+  const isWorthALine = longWaits(now);
   const reporter: Reporter = {
     mask: new Mask(),
     emit: async (event) => {
-      if (event.kind === "log") await warn(reporter.mask.apply(event.text));
+      if (event.kind === "log" && event.level !== "debug") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
-      runtime.stderr.write(reporter.mask.apply(`${waitingText(event)}\n`));
+      if (event.kind === "limited" && !isWorthALine(event.until)) return;
+      runtime.stderr.write(reporter.mask.apply(`${waitingText(event, now())}\n`));
     },
   };
   try {
@@ -81,7 +84,7 @@ export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise
     const { name, setting } = reader.spec;
     if (error === undefined) {
       works ||= name === PEOPLE.name || setting !== undefined;
-      readable.push(typeof rows === "number" ? `${name} (${rows})` : name);
+      readable.push(typeof rows === "number" ? `${name} (${shown(rows)})` : name);
       if (warning !== undefined) warnings.push(warning);
     } else if (error instanceof ConfigError && error.scope !== "run") refused.push({ name, error });
     else throw error;

@@ -9,6 +9,7 @@ import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.
 import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
+import { logLevelOf } from "../protocol/log.ts";
 import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { isComplete } from "../shards/plan.ts";
@@ -20,7 +21,7 @@ import { openPart, refuseWhole, type ShardOptions } from "./shard.ts";
 
 export type ReadOptions = Destination &
   ShardOptions &
-  Pick<OutputOptions, "logLevel" | "summary"> & {
+  Pick<OutputOptions, "logLevel" | "logFormat" | "summary"> & {
     readonly config: string | undefined;
     readonly catalog: string | undefined;
     readonly format: "airbyte" | "jsonl";
@@ -32,15 +33,17 @@ export type ReadOptions = Destination &
 
 /** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
-  const { output, logLevel, summary, dryRun } = options;
+  const { output, logLevel, logFormat, summary, dryRun } = options;
   const isJsonl = options.format === "jsonl";
   if (runtime.stdout.isTTY === true) refuseFlood(options);
   refuseWithoutMemory(options);
-  const language = isJsonl ? jsonl(options.streams[0] ?? "") : airbyte({ now: runtime.clock.now });
+  const isVerbose = (logLevel ?? logLevelOf(runtime.environment)) === "debug";
+  const { now } = runtime.clock;
+  const language = isJsonl ? jsonl(options.streams[0] ?? "") : airbyte({ now, isVerbose });
   const isSilent = output !== undefined || dryRun === true;
   const format = isSilent ? undefined : language;
   const audience = isJsonl || isSilent ? "person" : "airbyte";
-  return await runToEnd({ audience, format, logLevel, summary }, runtime, (open) =>
+  return await runToEnd({ audience, format, logLevel, logFormat, summary }, runtime, (open) =>
     readAsked(options, runtime, open),
   );
 }

@@ -1,6 +1,6 @@
 import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
-import { plural, toLatin1 } from "../base/text.ts";
+import { plural, shown, toLatin1 } from "../base/text.ts";
 import { dayOf } from "../base/time.ts";
 import { incremental } from "../catalog/airbyte.ts";
 import { ROW_STREAMS, type RowStreamSpec } from "../catalog/streams.ts";
@@ -37,6 +37,7 @@ export type ReconcileOptions = {
   readonly yesGone: number | undefined;
   /** A state file in which the days of lost rows are marked to be read again. */
   readonly recheck: string | undefined;
+  readonly logFormat?: OutputOptions["logFormat"];
 };
 
 /**
@@ -52,7 +53,8 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     );
   let answer = 2;
   let said = "";
-  const outputOptions: OutputOptions = { audience: "person", flushBeforeAnswer: true };
+  const { logFormat } = options;
+  const outputOptions: OutputOptions = { audience: "person", flushBeforeAnswer: true, logFormat };
   const code = await runToEnd(outputOptions, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({}, config);
@@ -165,14 +167,20 @@ async function markAgain(file: StateFile, { stream, days }: Report): Promise<voi
   }
 }
 
+/** A terminal shows this many days, one a line. */
+const MAX_DAYS = 20;
+
 function inWords(found: Report): string {
-  const { stream, table_rows, lost, stale, gone, later, suppressed, days } = found;
+  const { stream, table_rows, later, suppressed, days } = found;
+  const counts = ({ lost, stale, gone }: Pick<Report, "lost" | "stale" | "gone">): string =>
+    `lost ${shown(lost)}, stale ${shown(stale)}, gone ${shown(gone)}`;
+  const all = Object.entries(days);
+  const more = all.length - MAX_DAYS;
   const lines = [
     `${stream}: ${plural(table_rows, "key")} in the table`,
-    `  lost ${lost}, stale ${stale}, gone ${gone}, newer in the table ${later}, suppressed ${suppressed}`,
-    ...Object.entries(days).map(
-      ([day, of]) => `  ${day}: lost ${of.lost}, stale ${of.stale}, gone ${of.gone}`,
-    ),
+    `  ${counts(found)}, newer in the table ${shown(later)}, suppressed ${shown(suppressed)}`,
+    ...all.slice(0, MAX_DAYS).map(([day, of]) => `  ${day}: ${counts(of)}`),
+    ...(more > 0 ? [`  and ${plural(more, "day")} more. --output DIR writes them all`] : []),
   ];
   return `${lines.join("\n")}\n`;
 }

@@ -17,8 +17,11 @@ import type { TapOptions } from "./tap-options.ts";
  * Prints the catalog. A stream that the key's plan leaves out, and without a config every stream, is in it as declared.
  * The discovery fails if the service could show a stream and does not: a catalog without its fields would let none out.
  */
-export async function tapDiscover({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
-  return await runToEnd({ audience: "singer", logLevel }, runtime, async (open) => {
+export async function tapDiscover(
+  { configs, logLevel, logFormat }: TapOptions,
+  runtime: Runtime,
+): Promise<number> {
+  return await runToEnd({ audience: "singer", logLevel, logFormat }, runtime, async (open) => {
     const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
     let config: Config | undefined;

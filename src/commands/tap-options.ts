@@ -1,4 +1,4 @@
-import type { LogLevel } from "../protocol/log.ts";
+import type { LogFormat, LogLevel } from "../protocol/log.ts";
 
 /** The Singer flags. */
 export type TapOptions = {
@@ -8,5 +8,6 @@ export type TapOptions = {
   readonly state: string | undefined;
   readonly stateFile: string | undefined;
   readonly logLevel: LogLevel | undefined;
+  readonly logFormat: LogFormat | undefined;
   readonly format: "text" | "json" | "markdown" | "meltano" | "meltano-hub";
 };

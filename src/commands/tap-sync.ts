@@ -20,7 +20,8 @@ export async function tapSync(options: TapOptions, runtime: Runtime): Promise<nu
   // Nothing, until it is known what is selected.
   const language: { format: Language } = { format: () => "" };
   const format: Language = (event) => language.format(event);
-  const outputOptions = { audience: "singer", logLevel: options.logLevel, format } as const;
+  const { logLevel, logFormat } = options;
+  const outputOptions = { audience: "singer", logLevel, logFormat, format } as const;
   return await runToEnd(outputOptions, runtime, (open) => syncSelected(options, runtime, open, language));
 }
 

@@ -9,10 +9,13 @@ import { QUICK } from "./probe.ts";
 import type { TapOptions } from "./tap-options.ts";
 
 /** Does what `check` does, and says it on stderr. */
-export async function tapTest({ configs, logLevel }: TapOptions, runtime: Runtime): Promise<number> {
+export async function tapTest(
+  { configs, logLevel, logFormat }: TapOptions,
+  runtime: Runtime,
+): Promise<number> {
   // Its log is its answer, also at a terminal.
   const level = logLevel ?? logLevelOf(runtime.environment);
-  return await runToEnd({ audience: "singer", logLevel: level }, runtime, async (open) => {
+  return await runToEnd({ audience: "singer", logLevel: level, logFormat }, runtime, async (open) => {
     const reporter = await open({});
     const config = (await readConfigs(configs, runtime.environment))();
     const text = await withGuests({ config, runtime, reporter, pace: QUICK }, (run) =>

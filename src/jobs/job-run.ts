@@ -10,6 +10,7 @@ import { linesOf } from "./echoes.ts";
 import { SubmitFailures } from "./failures.ts";
 import { type Candidate, Inputs, type Rows } from "./inputs.ts";
 import type { Problem } from "./job-type.ts";
+import { withStep } from "./join.ts";
 import { type JobClients, jobTypesOf, limited, probeJobs } from "./kinds.ts";
 import type { Memory } from "./memory.ts";
 import { toJobState } from "./state.ts";
@@ -160,7 +161,8 @@ export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
   const { book, spec, stream, clock } = run;
   const state = toJobState(spec, book.toState(stream));
   run.hasChanged = false;
-  yield { kind: "checkpoint", stream, state, spent: { ...run.spent }, ...(announces && { announces }) };
+  const spent = { ...run.spent, open: withStep(book.unanswered, "open").length };
+  yield { kind: "checkpoint", stream, state, spent, ...(announces && { announces }) };
   run.stateAt = clock.monotonic();
 }
 

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ConfigError, OutputError } from "../base/errors.ts";
 import type { SavedState } from "../state/envelopes.ts";
@@ -174,6 +175,8 @@ export class Folder implements Sink {
     const isKnown = isFromStart && !isRefresh && (await isNewestFolder(folder, paths));
     const full = isFromStart && !isKnown ? fullName(this.#next(name)) : undefined;
     const published = isKnown ? [] : taken;
+    const sizes = await Promise.all(published.map(async ({ file }) => (await stat(file.path)).size));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
     const named = published.map(({ file, span }) => {
       return { part: basename(file.path), name: fileName(this.#form, this.#next(name), name, span) };
     });
@@ -183,7 +186,7 @@ export class Folder implements Sink {
     if (files.length > 0) await this.#file.save(key, null, { output }, () => stream.forget());
     await finish(this.#path, this.#file, output);
     const rows = published.reduce((sum, { file }) => sum + file.rows, 0);
-    return { state, files: published.length, rows };
+    return { state, files: published.length, rows, bytes };
   }
 
   #next(stream: string): number {

@@ -10,7 +10,7 @@ export function metricsOf(
   pid: number,
 ): readonly Event[] {
   const tags = { stream, pid };
-  const status = outcome === "complete" ? "succeeded" : "failed";
+  const status = outcome === "complete" || outcome === "paused" ? "succeeded" : "failed";
   const points = [
     { type: "counter", metric: "record_count", value: rows, tags },
     { type: "counter", metric: "http_request_count", value: requests, tags },

@@ -2,17 +2,25 @@ import { ConfigError, OutputError, TransientError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { type Config, privacyOf, secretsOf } from "../config/config.ts";
 import type { Language } from "../protocol/language.ts";
-import { type LogLevel, log, logLevelOf } from "../protocol/log.ts";
+import { type LogFormat, type LogLevel, log, logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
 import { OutputClosed, Writer } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { Usage } from "../service/usage.ts";
 import { type Event, info, warning } from "../sync/event.ts";
 import { metricsOf } from "./metrics.ts";
-import { type Display, openDisplay, progressText } from "./progress.ts";
+import { canRedraw, type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
 import { RunStats, type RunSummary, type StreamSummary } from "./stats.ts";
-import { runText, savedText, streamText, summaryText, windowsText, writeSummary } from "./summary.ts";
+import {
+  type Ending,
+  endText,
+  savedText,
+  streamText,
+  summaryText,
+  windowText,
+  writeSummary,
+} from "./summary.ts";
 
 /** How a command reports a run. */
 export type OutputOptions = {
@@ -26,6 +34,8 @@ export type OutputOptions = {
   /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
   readonly flushBeforeAnswer?: boolean;
   readonly logLevel?: LogLevel | undefined;
+  /** Undefined: JSON for Singer's platforms, unless stderr is a terminal; text for everybody else. */
+  readonly logFormat?: LogFormat | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;
 };
@@ -49,12 +59,13 @@ class Output {
   readonly #log: Writer | undefined;
   readonly #heartbeat: NodeJS.Timeout;
   #display: Display | undefined;
+  #config: Config | undefined;
 
   constructor(options: OutputOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
     this.#stats = new RunStats(runtime.clock);
-    this.#log = logWriter(options, runtime, this.mask);
+    this.#log = logWriter(options, runtime, this.mask, () => this.#display);
     this.sink = stdoutSink(options.format, this.mask, runtime);
     const tick = (): void => void this.#inform(progressText(this.#stats)).catch(() => undefined);
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
@@ -73,9 +84,10 @@ class Output {
   async open(to: Destination, config?: Config): Promise<this> {
     const { format, flushBeforeAnswer } = this.#options;
     if (config !== undefined) this.mask.hide(secretsOf(config));
+    this.#config = config;
     this.#stats.destination = to;
     const isFree = to.output !== undefined || flushBeforeAnswer === true;
-    this.#display = await openDisplay(this.#stats, this.#runtime, isFree);
+    this.#display = openDisplay(this.#stats, this.#runtime, isFree);
     const notify = (text: string): void => void this.#inform(text);
     const privacy = config && privacyOf(config);
     this.sink = await openSink({ ...to, privacy }, format, this.mask, { ...this.#runtime, notify });
@@ -87,7 +99,6 @@ class Output {
 
   async emit(event: Event): Promise<void> {
     this.#stats.note(event);
-    this.#display?.show();
     // Logs take neither, and these are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.#toSink(event);
     if (event.kind === "end") await this.#inform(this.#endText);
@@ -110,7 +121,7 @@ class Output {
     const { stderr } = this.#runtime;
     const summary = this.#summary;
     const isSilent = logLevel === "error" || logLevel === "critical";
-    const text = summaryText(summary, this.#leftover);
+    const text = summaryText(summary, this.#endText);
     if (stderr.isTTY === true && !isSilent) stderr.write(this.mask.apply(text));
     if (path !== undefined) await writeSummary(path, summary, this.mask.apply);
   }
@@ -137,13 +148,16 @@ class Output {
     }
     if (!signal.aborted) return error;
     const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
-    return new TransientError(`${reason}: ${this.#savedText}`);
+    return new TransientError(`${reason}. ${this.#savedText}`);
   }
 
   /** Reports a stream that has ended. */
   async #report(stream: StreamSummary): Promise<void> {
     const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);
+    for (const window of stream.windows) {
+      await this.#pass({ kind: "log", level: "debug", text: windowText(stream.stream, window) });
+    }
     await this.#inform(`Stream "${stream.stream}": ${streamText(stream)}`);
   }
 
@@ -153,26 +167,28 @@ class Output {
   }
 
   get #savedText(): string {
-    const { audience, flushBeforeAnswer } = this.#options;
-    if (flushBeforeAnswer === true) return "there is no answer. Run again";
-    return savedText(this.#summary, audience !== "person");
+    if (this.#options.flushBeforeAnswer === true) return "There is no answer. Run again";
+    return savedText(this.#summary, this.#ending);
   }
 
-  /** The saved part of a run that has failed. The error of an interrupted run has it already. */
-  get #leftover(): string | undefined {
-    const { outcome, streams } = this.#summary;
-    const isFailure = outcome === "failed" || outcome === "incomplete";
-    const hasState = streams.length > 0 && this.#options.flushBeforeAnswer !== true;
-    return isFailure && hasState ? this.#savedText : undefined;
-  }
-
-  /** The last log message; undefined: no stream was read. */
+  /** How the run ended; undefined: it read no stream for this output. */
   get #endText(): string | undefined {
-    const summary = this.#summary;
-    if (summary.streams.length === 0) return undefined;
-    const windows = this.#runtime.stderr.isTTY === true ? "" : windowsText(summary);
-    const end = [runText(summary), this.#leftover].filter(Boolean).join("; ");
-    return windows === "" ? end : `${end}. Windows: ${windows}`;
+    const { streams, outcome } = this.#summary;
+    if (streams.length === 0) return undefined;
+    if (this.#options.flushBeforeAnswer !== true) return endText(this.#summary, this.#ending);
+    return outcome === "complete" ? undefined : `Run ${outcome}. There is no answer`;
+  }
+
+  get #ending(): Ending {
+    const { failures } = this.#stats;
+    return {
+      folder: this.#stats.destination.output,
+      isCounted: this.#config?.verifyCounts !== false,
+      isOpen: (this.#config?.endDate ?? null) === null,
+      isForPerson: this.#options.audience === "person",
+      mustAct:
+        failures.length > 0 && (this.isForPerson || failures.some((error) => error instanceof OutputError)),
+    };
   }
 
   get #summary(): RunSummary {
@@ -196,16 +212,30 @@ class Output {
 /**
  * Opens the log on stderr. A person at a terminal sees failures even if the language has its own logs, unless stdout is a
  * terminal too. Progress and summary show the rest.
+ * @param display the progress at the same terminal, which shows what is waited for
  */
-function logWriter(options: OutputOptions, runtime: Runtime, mask: Mask): Writer | undefined {
+function logWriter(
+  options: OutputOptions,
+  runtime: Runtime,
+  mask: Mask,
+  display: () => Display | undefined,
+): Writer | undefined {
   const { audience, logLevel } = options;
   const name = audience === "singer" ? "tap-contact-intelligence" : "source-contact-intelligence";
   const { stdout, stderr, clock, pid, environment } = runtime;
-  const readable = stderr.isTTY === true;
-  if (audience === "airbyte" && (!readable || stdout.isTTY === true)) return undefined;
-  const level = logLevel ?? logLevelOf(environment, readable ? "warning" : "info");
-  const language = log({ name, pid, now: clock.now, level, readable });
-  return new Writer(language, stderr, mask.apply);
+  const isTerminal = stderr.isTTY === true;
+  if (audience === "airbyte" && (!isTerminal || stdout.isTTY === true)) return undefined;
+  const level = logLevel ?? logLevelOf(environment, isTerminal ? "warning" : "info");
+  const format = options.logFormat ?? (audience === "singer" && !isTerminal ? "json" : "text");
+  const hasColour = isTerminal && canRedraw(environment) && !environment["NO_COLOR"];
+  const language = log({ name, pid, now: clock.now, level, format, isTerminal, hasColour });
+  const drawn: Language = (event) => {
+    const shown = display();
+    if (shown === undefined) return language(event);
+    const text = event.kind === "limited" ? "" : language(event);
+    return text === "" ? "" : shown.above(text);
+  };
+  return new Writer(drawn, stderr, mask.apply);
 }
 
 /** A closed log does not end a run. */

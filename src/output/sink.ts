@@ -16,6 +16,7 @@ export type Saved = {
   readonly state: StreamState | null;
   readonly files?: number;
   readonly rows?: number;
+  readonly bytes?: number;
 };
 
 /** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { userMessage } from "../protocol/error-text.ts";
+import { secondsUntil } from "../protocol/language.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
 import type { Event, Spent, StreamState, WindowRecord } from "../sync/event.ts";
@@ -21,7 +22,8 @@ export type RunSummary = Cost & {
   readonly version: 1;
   readonly started_at: string;
   readonly ended_at: string;
-  readonly outcome: "complete" | "incomplete" | "failed" | "interrupted";
+  /** `paused`: `max_run_seconds` ended it, and nothing failed. */
+  readonly outcome: "complete" | "paused" | "incomplete" | "failed" | "interrupted";
   /** At most this many rows of each stream were read, and no state is saved; absent: all rows. */
   readonly sample?: number;
   readonly error: string | null;
@@ -36,7 +38,7 @@ export type RunSummary = Cost & {
 export type StreamSummary = Cost & {
   readonly stream: string;
   /** `interrupted`, too, while it is being read. */
-  readonly outcome: "complete" | "incomplete" | "interrupted";
+  readonly outcome: "complete" | "paused" | "incomplete" | "interrupted";
   readonly error: string | null;
   /** Those in files that can be seen, or those that came where none are written. */
   readonly rows: number;
@@ -45,6 +47,8 @@ export type StreamSummary = Cost & {
   readonly expected_rows: number | null;
   /** Each window that the state covers, in their order; none for a stream of jobs. */
   readonly windows: readonly WindowRecord[];
+  /** Exports that lacked rows or broke off, so that their days were read again. */
+  readonly cut_exports: number;
   /** Rows, records and items that `suppress_file` kept back. */
   readonly suppressed: number;
   readonly missing_days: readonly string[];
@@ -53,8 +57,9 @@ export type StreamSummary = Cost & {
   readonly time_limit_reached: boolean;
   /** Up to where all rows are delivered: a day or a moment. */
   readonly saved_up_to: string | null;
-  /** Files that were published; null: none are written. */
+  /** Files that were published, and their bytes; null: none are written. */
   readonly files: number | null;
+  readonly file_bytes: number | null;
   readonly state_before: unknown;
   /** The last state whose records had left. */
   readonly state_after: StreamState | null;
@@ -71,7 +76,16 @@ type Mark = { readonly at: number; readonly usage: Usage };
 type Closed = Extract<Event, { kind: "close" }>;
 
 /** The part of a summary that events add up. */
-type Sums = "reread_rows" | "expected_rows" | "windows" | "suppressed" | "files" | "state_after" | "spent";
+type Sums =
+  | "reread_rows"
+  | "expected_rows"
+  | "windows"
+  | "cut_exports"
+  | "suppressed"
+  | "files"
+  | "file_bytes"
+  | "state_after"
+  | "spent";
 
 /** A stream's first and last event, and the sums of those between. */
 type StreamRecord = {
@@ -85,6 +99,9 @@ type StreamRecord = {
   readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
 };
 
+/** Days that are read again, and the rows that they lacked; 0: unknown. */
+type Cut = { readonly days: string; readonly missing: number };
+
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
   /** The place that takes records and state. */
@@ -96,6 +113,8 @@ export class RunStats {
   /** The errors that are not those of one stream. */
   readonly #errors: unknown[] = [];
   #usage: () => Usage = noUsage;
+  #wait: { readonly until: number; readonly why: string } | undefined;
+  #cut: Cut | undefined;
 
   constructor(clock: Pick<Clock, "now" | "monotonic">) {
     this.#clock = clock;
@@ -111,8 +130,20 @@ export class RunStats {
   note(event: Event): void {
     if (event.kind === "failed") this.#errors.push(event.error);
     if (event.kind === "open") this.#open(event);
+    this.#noteWait(event);
     const stream = this.#streams.at(-1);
     if (stream !== undefined) this.#count(stream, event);
+  }
+
+  /** How long requests still wait, and why; undefined: none waits. */
+  get wait(): { readonly seconds: number; readonly why: string } | undefined {
+    const seconds = this.#wait === undefined ? 0 : secondsUntil(this.#wait.until, this.#clock.now());
+    return seconds === 0 || this.#wait === undefined ? undefined : { seconds, why: this.#wait.why };
+  }
+
+  /** The days that are read again now; undefined: none are. */
+  get cut(): Cut | undefined {
+    return this.#cut;
   }
 
   /** @param saved of the stream that is being read */
@@ -122,6 +153,7 @@ export class RunStats {
     const { sums } = stream;
     sums.state_after = saved.state ?? sums.state_after;
     if (sums.files !== null) sums.files += saved.files ?? 0;
+    if (sums.file_bytes !== null) sums.file_bytes += saved.bytes ?? 0;
     stream.published += saved.rows ?? 0;
   }
 
@@ -143,14 +175,15 @@ export class RunStats {
     const now = this.#mark();
     const { limit: sample } = this.destination;
     const streams = this.#streams.map((stream) => summaryOf(stream, stream.to ?? now));
-    const isComplete = streams.every(({ outcome }) => outcome === "complete");
+    const outcomes = new Set(streams.map(({ outcome }) => outcome));
     const [error] = this.#errors;
-    const ended = error !== undefined ? "failed" : isComplete ? "complete" : "incomplete";
+    const isWhole = !outcomes.has("incomplete") && !outcomes.has("interrupted");
+    const ended = isWhole ? (outcomes.has("paused") ? "paused" : "complete") : "incomplete";
     return {
       version: 1,
       started_at: new Date(this.#startedAt).toISOString(),
       ended_at: new Date(this.#clock.now()).toISOString(),
-      outcome: isInterrupted ? "interrupted" : ended,
+      outcome: isInterrupted ? "interrupted" : error !== undefined ? "failed" : ended,
       ...(sample !== undefined && { sample }),
       error: error === undefined ? null : userMessage(error),
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
@@ -167,9 +200,29 @@ export class RunStats {
 
   #open(opened: StreamRecord["opened"]): void {
     const files = this.destination.output === undefined ? null : 0;
-    const none = { reread_rows: 0, expected_rows: null, suppressed: 0, state_after: null, spent: null };
-    const sums = { ...none, windows: [], files };
+    const none = { expected_rows: null, state_after: null, spent: null };
+    const sums = {
+      ...none,
+      reread_rows: 0,
+      windows: [],
+      cut_exports: 0,
+      suppressed: 0,
+      files,
+      file_bytes: files,
+    };
+    this.#cut = undefined;
     this.#streams.push({ opened, from: this.#mark(), arrived: 0, published: 0, sums });
+  }
+
+  #noteWait(event: Event): void {
+    if (event.kind === "limited") this.#waitUntil(event.until, "rate limit");
+    if (event.kind === "retrying")
+      this.#waitUntil(this.#clock.now() + event.waitMs, `try ${event.attempt} of ${event.attempts}`);
+  }
+
+  /** The longest wait counts. */
+  #waitUntil(until: number, why: string): void {
+    if (until > (this.#wait?.until ?? 0)) this.#wait = { until, why };
   }
 
   #count(stream: StreamRecord, event: Event): void {
@@ -180,7 +233,12 @@ export class RunStats {
       if (event.why === "turn") sums.reread_rows += event.lines.length;
       sums.suppressed += event.suppressed ?? 0;
     }
+    if (event.kind === "cut") {
+      sums.cut_exports += event.isExport ? 1 : 0;
+      this.#cut = { days: event.days, missing: Math.max(0, (event.counted ?? 0) - event.shown) };
+    }
     if (event.kind === "checkpoint") {
+      this.#cut = undefined;
       sums.windows = [...sums.windows, ...(event.read ?? [])];
       sums.spent = event.spent ?? sums.spent;
     }
@@ -198,7 +256,7 @@ function summaryOf(
   };
   return {
     stream: opened.stream,
-    outcome: closed === undefined ? "interrupted" : isWhole(closed) ? "complete" : "incomplete",
+    outcome: closed === undefined ? "interrupted" : outcomeOf(closed),
     error: closed?.error === undefined ? null : userMessage(closed.error),
     rows: sums.files === null ? arrived : published,
     ...sums,
@@ -209,6 +267,11 @@ function summaryOf(
     state_before: opened.before ?? null,
     ...costBetween(from, until),
   };
+}
+
+function outcomeOf(closed: Closed): StreamSummary["outcome"] {
+  if (!isWhole(closed)) return "incomplete";
+  return closed.isTimeUp === true ? "paused" : "complete";
 }
 
 const isWhole = ({ complete, error }: Closed): boolean => complete && error === undefined;

@@ -1,82 +1,170 @@
 import { dirname } from "node:path";
 import { plural, shown } from "../base/text.ts";
+import { BEGINNING } from "../base/time.ts";
+import { type Coverage, covered, type Span } from "../sync/coverage.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { filterText } from "../sync/state.ts";
 import { cannotMake } from "./files/reason.ts";
 import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
-/** How a stream ended: "complete, 2,003 rows in 4 windows, 9 requests, 3.2 s", and what follows from it. */
+/** How a stream ended: "complete, 2,003 rows in 1 new file, 9 requests, 3.2 s", and what follows from it. */
 export function streamText(stream: StreamSummary): string {
-  const { outcome, rows, suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
-  const end = [
-    `${outcome}, ${plural(rows, "row")}${placeText(stream)}${rereadText([stream])}`,
+  const { suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
+  return [
+    `${resultText(stream)}${rereadText(stream)}`,
     suppressed > 0 && `${shown(suppressed)} suppressed`,
     plural(stream.requests, "request"),
     retries > 0 && plural(retries, "retry", "retries"),
     shownSeconds(stream.seconds),
     missing.length > 0 && `${plural(missing.length, "day")} missing`,
     recheck.length > 0 && `the next run reads ${plural(recheck.length, "range")} of days again`,
-  ].filter(Boolean);
-  const saved = until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`;
-  const limit = `. Time limit reached: ${rowsText(rows, stream.expected_rows)}, ${saved}. Run again to continue`;
-  return `${end.join(", ")}${stream.time_limit_reached ? limit : ""}`;
+    stream.outcome === "paused" &&
+      (until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`),
+  ]
+    .filter(Boolean)
+    .join(", ");
 }
 
-/** "1,500 of about 3,000 rows" */
+function resultText({ outcome, rows, files, expected_rows: expected }: StreamSummary): string {
+  const place = files === null || files === 0 ? "" : ` in ${plural(files, "new file")}`;
+  if (outcome === "paused") return `paused after ${rowsText(rows, expected)} (time limit)${place}`;
+  if (rows === 0) return outcome === "complete" ? "nothing new" : `${outcome}, 0 rows`;
+  return `${outcome}, ${plural(rows, "row")}${place}`;
+}
+
+/** "1,500 of about 3,000 rows"; a count that is too low is left out. */
 export const rowsText = (rows: number, expected: number | null): string =>
-  expected === null ? plural(rows, "row") : `${shown(rows)} of about ${plural(expected, "row")}`;
+  expected === null || expected < rows
+    ? plural(rows, "row")
+    : `${shown(rows)} of about ${plural(expected, "row")}`;
 
-function placeText({ windows: { length: windows }, files }: StreamSummary): string {
-  if (files !== null) return ` in ${plural(files, "new file")}`;
-  return windows === 0 ? "" : ` in ${plural(windows, "window")}`;
-}
+const rereadText = ({ reread_rows: rows }: StreamSummary): string =>
+  rows === 0 ? "" : `, ${plural(rows, "row")} read again in turn`;
 
-function rereadText(streams: readonly StreamSummary[]): string {
-  const rows = streams.reduce((sum, { reread_rows }) => sum + reread_rows, 0);
-  return rows === 0 ? "" : `, ${plural(rows, "row")} read again in turn`;
-}
-
-/** How a run ended: "complete: 2,003 rows of 1 stream, 9 requests, 3.2 s". */
-export function runText({ outcome, sample, streams, rows, requests, seconds }: RunSummary): string {
-  const names = plural(streams.length, "stream");
-  const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
-  return `Run ${outcome}${only}: ${plural(rows, "row")} of ${names}${rereadText(streams)}, ${plural(requests, "request")}, ${shownSeconds(seconds)}`;
-}
-
-/** A log line cannot have more windows than this. */
-const MAX_WINDOWS = 50;
+/** The facts about a run that its summary does not have. */
+export type Ending = {
+  /** The folder that takes the rows; undefined: they went to stdout. */
+  readonly folder: string | undefined;
+  /** Whether the service's counts prove what was read. */
+  readonly isCounted: boolean;
+  /** Whether a person runs it, and not a platform. */
+  readonly isForPerson: boolean;
+  /** Whether later days can bring new rows. */
+  readonly isOpen: boolean;
+  /** Whether a person must act before another run can do better. */
+  readonly mustAct: boolean;
+};
 
 /**
- * The windows of a run for platforms that pass no `--summary`, those that are not proven first: "people 2026-01-01 to
- * 2026-01-07: 2,003 counted, 2,003 shown, 1 pass, proven, 0.4 s". Empty if no window was read.
+ * How a run ended: "Run complete: 20,058 rows in 3 new files, 10.3 MB, in contacts/. All days up to 2026-11-24 are proven. Run
+ * again for what is new".
  */
-export function windowsText({ streams }: RunSummary): string {
-  const all = streams.flatMap(({ stream, windows }) => windows.map((window) => ({ stream, ...window })));
-  const isProven = ({ verdict }: WindowRecord): boolean => verdict === "proven";
-  const windows = [...all.filter((one) => !isProven(one)), ...all.filter(isProven)];
-  const texts = windows
-    .slice(0, MAX_WINDOWS)
-    .map(({ stream, ...window }) => `${stream} ${windowText(window)}`);
-  const more = windows.length - texts.length;
-  return [...texts, ...(more > 0 ? [`and ${plural(more, "window")} more`] : [])].join("; ");
+export function endText(summary: RunSummary, ending: Ending): string {
+  const { outcome, sample, streams, rows } = summary;
+  const [files, bytes] = [sumOf(streams, "files"), sumOf(streams, "file_bytes")];
+  const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
+  const place =
+    files === 0
+      ? ""
+      : ` in ${plural(files, "new file")}, ${shownBytes(bytes)}, in ${ending.folder?.replace(/\/*$/, "/")}`;
+  const ended = `Run ${outcome}${only}`;
+  const isGood = outcome === "complete" || outcome === "paused";
+  const next = outcome === "paused" ? "Run again to continue" : "Run again for what is new";
+  const canContinue =
+    ending.isForPerson && summary.saved_to !== null && (ending.isOpen || outcome === "paused");
+  return [
+    outcome === "paused"
+      ? `${ended} after ${rowsText(rows, expectedRows(streams))} (time limit)${place}`
+      : `${ended}${rows > 0 ? `: ${plural(rows, "row")}` : isGood ? ": nothing new" : ""}${place}`,
+    ...streams.flatMap(spentText),
+    cutText(summary, ending),
+    isGood && sample === undefined && ending.isCounted && provenText(streams),
+    isGood ? canContinue && next : outcome !== "interrupted" && savedText(summary, ending),
+  ]
+    .filter(Boolean)
+    .join(". ");
 }
 
-function windowText(window: WindowRecord): string {
-  const { kind, discovered_from: from, discovered_to: to } = window;
-  const days = from === null && to === null ? kind : `${from ?? "the start"} to ${to ?? "now"}`;
+const sumOf = (streams: readonly StreamSummary[], field: "files" | "file_bytes" | "cut_exports"): number =>
+  streams.reduce((sum, stream) => sum + (stream[field] ?? 0), 0);
+
+/** Null if the rows of a stream are not counted. */
+const expectedRows = (streams: readonly StreamSummary[]): number | null =>
+  streams.reduce<number | null>(
+    (sum, { rows, expected_rows: expected, outcome }) =>
+      sum === null || (expected === null && outcome === "paused")
+        ? null
+        : sum + Math.max(rows, expected ?? 0),
+    0,
+  );
+
+/** "company_lookups: 2 submitted, 4 credits used, 1 still open" */
+function spentText({ stream, spent }: StreamSummary): readonly string[] {
+  if (spent === null) return [];
+  const { submissions, credits, open } = spent;
+  const parts = [
+    submissions > 0 && `${shown(submissions)} submitted`,
+    credits > 0 && `${plural(credits, "credit")} used`,
+    open > 0 && `${shown(open)} still open`,
+  ].filter(Boolean);
+  return parts.length === 0 ? [] : [`${stream}: ${parts.join(", ")}`];
+}
+
+/** "3 exports were cut and read again; every row is proven"; false: none was cut. */
+function cutText({ streams, outcome }: RunSummary, { isCounted }: Ending): string | false {
+  const cut = sumOf(streams, "cut_exports");
+  if (cut === 0) return false;
+  const again = `${plural(cut, "export")} ${cut === 1 ? "was" : "were"} cut and read again`;
+  if (!isCounted) return again;
+  const isProven = streams.every(
+    ({ missing_days: missing, recheck }) => missing.length + recheck.length === 0,
+  );
+  if (outcome === "complete" && isProven) return `${again}; every row is proven`;
+  if (outcome === "paused" && isProven) return `${again}; every row so far is proven`;
+  return `${again}; not every row is proven`;
+}
+
+/** The days that are proven in every stream that has days; false: in some stream days are not. */
+function provenText(streams: readonly StreamSummary[]): string | false {
+  const spans = streams.flatMap((stream) => {
+    const { days = [] } = (stream.state_after ?? stream.state_before ?? {}) as { days?: Coverage };
+    const [range, ...others] = covered(days);
+    return range === undefined ? [] : [{ range, isProven: others.length === 0 && days.every(isRead) }];
+  });
+  const [first] = spans
+    .map(({ range: [from] }) => from)
+    .sort()
+    .slice(-1);
+  const [last] = spans.map(({ range: [, to] }) => to).sort();
+  if (first === undefined || last === undefined || last < first || spans.some(({ isProven }) => !isProven))
+    return false;
+  return `All days ${first === BEGINNING ? "" : `from ${first} `}up to ${last} are proven`;
+}
+
+const isRead = ({ status }: Span): boolean => status === "proven" || status === "reread";
+
+/** A range of days as the log of the level debug has it: "people, 2024-01-01 to 2024-01-31: 3,003 of 3,003 rows, 2 attempts, proven, 0.4 s". */
+export function windowText(stream: string, window: WindowRecord): string {
+  const { kind, discovered_from: from, discovered_to: to, counted, passes } = window;
   const filters = filterText(window);
+  const days = from === null && to === null ? `${kind} rows` : `${from ?? "the beginning"} to ${to ?? "now"}`;
   const where = filters === "" ? days : `${days} (${filters})`;
-  const counted = window.counted === null ? "not counted" : `${shown(window.counted)} counted`;
-  const passes = plural(window.passes, "pass", "passes");
-  return `${where}: ${counted}, ${shown(window.shown)} shown, ${passes}, ${window.verdict}, ${shownSeconds(window.seconds)}`;
+  const rows =
+    counted === null
+      ? `${plural(window.shown, "row")}, not counted`
+      : `${shown(window.shown)} of ${plural(counted, "row")}`;
+  return `${stream}, ${where}: ${rows}, ${plural(passes, "attempt")}, ${window.verdict}, ${shownSeconds(window.seconds)}`;
 }
 
-/** The saved part of an interrupted run, and its place. @param hasStateMessages whether stdout shows a state that has no place */
-export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMessages: boolean): string {
-  if (sample !== undefined) return "of a sample no state is saved";
-  if (saved_to === null && !hasStateMessages)
-    return "no state is saved. Add --state-file FILE or --output DIR to save it";
+/** The rows that a run saved before it ended early, and the next step. */
+export function savedText(
+  { saved_to, sample, streams }: RunSummary,
+  { isForPerson, mustAct }: Ending,
+): string {
+  if (sample !== undefined) return "A sample saves no state";
+  if (saved_to === null && isForPerson)
+    return "No state is saved. Add --state-file FILE or --output DIR to save it";
   const place = saved_to === null ? "the last STATE message on stdout" : `"${saved_to}"`;
   const named = streams
     .filter((stream) => stream.state_after !== null)
@@ -84,20 +172,18 @@ export function savedText({ saved_to, sample, streams }: RunSummary, hasStateMes
       const inFiles = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
       return `${stream}${until === null ? "" : ` up to ${until}`}${inFiles}`;
     });
-  if (named.length === 0) return "nothing new was ready to be saved. Run again to start where this run did";
-  return `saved ${named.join(", ")} in ${place}. Run again to continue`;
+  const saved = named.length === 0 ? "Nothing new was saved" : `Saved ${named.join(", ")} in ${place}`;
+  if (mustAct) return saved;
+  return `${saved}. ${named.length === 0 ? "The next run starts at the same place" : "Run again to continue"}`;
 }
 
-/** The summary for a person at a terminal: a line for each stream, how to load files, and what a run that failed has saved. */
-export function summaryText(
-  { streams, outcome, saved_to: place }: RunSummary,
-  saved: string | undefined,
-): string {
+/** The summary for a person at a terminal: a line for each stream, the end of the run, how to load files. */
+export function summaryText({ streams, saved_to: place }: RunSummary, end: string | undefined): string {
   const lines = streams.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
   const hasFiles = place !== null && streams.some(({ files }) => files !== null && files > 0);
   const tables =
     hasFiles && `To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/recipes.md)\n`;
-  return [...lines, tables, saved !== undefined && `Run ${outcome}: ${saved}\n`].filter(Boolean).join("");
+  return [...lines, end !== undefined && `${end}\n`, tables].filter(Boolean).join("");
 }
 
 const SHOW = "source-contact-intelligence state show";
@@ -120,3 +206,8 @@ export function shownSeconds(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
+
+const shownBytes = (bytes: number): string =>
+  bytes < 1_000_000
+    ? `${shown(Math.ceil(bytes / 1000))} kB`
+    : `${shown(Math.round(bytes / 100_000) / 10)} MB`;

@@ -10,14 +10,16 @@ import {
   stateMessage,
   streamStatus,
 } from "./airbyte-message.ts";
-import { asciiJson, type Language, splice, waitingText } from "./language.ts";
+import { asciiJson, cutText, type Language, splice, waitingText } from "./language.ts";
 
-/**
- * The Airbyte protocol's `read`. Errors leave at the end, because some clients stop at the first.
- * @param now epoch ms by this machine's clock
- */
-export function airbyte({ now }: { readonly now: () => number }): Language {
-  const run = new AirbyteRun(now);
+const AIRBYTE_LEVELS = { debug: "DEBUG", info: "INFO", warn: "WARN" } as const;
+
+/** `now`: epoch ms by this machine's clock. `isVerbose`: whether messages of the level debug leave. */
+export type AirbyteOptions = { readonly now: () => number; readonly isVerbose?: boolean };
+
+/** The Airbyte protocol's `read`. Errors leave at the end, because some clients stop at the first. */
+export function airbyte(options: AirbyteOptions): Language {
+  const run = new AirbyteRun(options);
   return (event) => run.say(event);
 }
 
@@ -28,10 +30,11 @@ class AirbyteRun {
   readonly #streams = new Map<string, Progress>();
   readonly #failures: StreamFailure[] = [];
   readonly #now: () => number;
+  readonly #isVerbose: boolean;
   #last = 0;
 
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor({ now, isVerbose = false }: AirbyteOptions) {
+    [this.#now, this.#isVerbose] = [now, isVerbose];
   }
 
   say(event: Event): string {
@@ -48,12 +51,15 @@ class AirbyteRun {
         return this.#checkpoint(descriptorOf(event), event.state);
       case "close":
         return this.#close(descriptorOf(event), event.complete, event.error);
+      case "cut":
+        return logMessage("INFO", cutText(event));
       case "retrying":
-        return logMessage("INFO", waitingText(event));
+        return logMessage("INFO", waitingText(event, this.#now()));
       case "limited":
         return this.#limited(event.until);
       case "log":
-        return logMessage(event.level === "warn" ? "WARN" : "INFO", event.text);
+        if (event.level === "debug" && !this.#isVerbose) return "";
+        return logMessage(AIRBYTE_LEVELS[event.level], event.text);
       case "failed":
         this.#failures.push({ error: event.error });
         return "";

@@ -1,3 +1,4 @@
+import { plural, shown } from "../base/text.ts";
 import type { Event, Notice } from "../sync/event.ts";
 
 /**
@@ -35,10 +36,34 @@ const NOT_ASCII = /[\u007f-\uffff]/g;
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
+/** "people, 2024-01-01 to 2024-01-31: 1,502 of 3,003 rows arrived; reading again" */
+export function cutText({ stream, days, shown: rows, counted }: Extract<Notice, { kind: "cut" }>): string {
+  const arrived =
+    counted !== null && rows < counted
+      ? `${shown(rows)} of ${plural(counted, "row")} arrived`
+      : `the answer broke off after ${plural(rows, "row")}`;
+  return `${stream}, ${days}: ${arrived}; reading again`;
+}
+
 /** "Cannot count people at 127.0.0.1:8080: the connection was refused (ECONNREFUSED). Try 2 of 5 in 1.3 s" */
-export function waitingText(event: Extract<Notice, { kind: "limited" | "retrying" }>): string {
-  if (event.kind === "limited")
-    return `Waiting for the rate limit until ${new Date(event.until).toISOString()}`;
+export function waitingText(event: Extract<Notice, { kind: "limited" | "retrying" }>, now: number): string {
+  if (event.kind === "limited") return `Waiting ${secondsUntil(event.until, now)} s for the rate limit`;
   const { what, reason, attempt, attempts, waitMs } = event;
   return `Cannot ${what}: ${reason}. Try ${attempt} of ${attempts} in ${(waitMs / 1000).toFixed(1)} s`;
+}
+
+export const secondsUntil = (until: number, now: number): number =>
+  Math.max(0, Math.ceil((until - now) / 1000));
+
+/** A wait for the rate limit that is shorter (ms) is not logged. */
+const SHORT_WAIT_MS = 10_000;
+
+/** Tells which waits for the rate limit are worth a line. Requests that wait together are one wait. */
+export function longWaits(now: () => number): (until: number) => boolean {
+  let reported = 0;
+  return (until) => {
+    const isLong = until - now() >= SHORT_WAIT_MS && until >= reported + SHORT_WAIT_MS;
+    if (isLong) reported = until;
+    return isLong;
+  };
 }

@@ -1,12 +1,16 @@
+import { styleText } from "node:util";
 import { ConnectorError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import type { Event } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
-import { jsonLine, type Language, waitingText } from "./language.ts";
+import { cutText, jsonLine, type Language, longWaits, waitingText } from "./language.ts";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
 
 export type LogLevel = (typeof LEVELS)[number];
+
+/** Lines for a person, or lines for Meltano. */
+export type LogFormat = "text" | "json";
 
 export type LogOptions = {
   readonly name: string;
@@ -14,37 +18,54 @@ export type LogOptions = {
   readonly now: () => number;
   /** The lowest level that is written. */
   readonly level: LogLevel;
-  /** True: lines for a person at a terminal. False: lines for Meltano. */
-  readonly readable: boolean;
+  readonly format: LogFormat;
+  /** Whether a person watches. A terminal shows what the run waits for at its usual level, which is warning. */
+  readonly isTerminal?: boolean;
+  readonly hasColour?: boolean;
 };
 
 export type LogEntry = {
   readonly level: LogLevel;
-  readonly text: string;
+  text: string;
   readonly stream?: string;
   readonly metric?: object;
 };
 
+/** A terminal shows this many cut exports, one a line. Its progress, and the end of the run, count them all. */
+const MAX_CUTS = 5;
+const CUTS_ARE_COUNTED = ". Later ones are counted at the end";
+
 /**
- * The log of a run on stderr, next to Singer messages or JSON lines. The last line of a run that failed says why, for
- * platforms that show only that one.
+ * The log of a run on stderr, next to Singer messages or rows. In JSON each failure is a line at the end, the first failure last:
+ * some platforms show the last line alone.
  */
 export function log(options: LogOptions): Language {
-  let failure: LogEntry | undefined;
-  return (event) => {
-    // A person sees what is waited for.
-    const entry = entryOf(event, options.readable ? "warning" : "info");
-    if (entry?.level === "error") failure ??= { ...entry, level: "critical" };
-    const last = event.kind === "end" && !options.readable ? failure : undefined;
-    return [entry, last].map((said) => (said === undefined ? "" : logLine(said, options))).join("");
+  const { format, isTerminal = false, now } = options;
+  const isWorthALine = longWaits(now);
+  const failures: LogEntry[] = [];
+  let cuts = 0;
+  const entriesOf = (event: Event): readonly LogEntry[] => {
+    if (event.kind === "limited" && !isWorthALine(event.until)) return [];
+    if (event.kind === "cut" && isTerminal && ++cuts > MAX_CUTS) return [];
+    if (event.kind === "end") return failures.splice(0).reverse();
+    const entry = entryOf(event, isTerminal ? "warning" : "info", now());
+    if (entry === undefined) return [];
+    if (cuts === MAX_CUTS && event.kind === "cut") entry.text += CUTS_ARE_COUNTED;
+    if (format === "text" || entry.level !== "error") return [entry];
+    failures.push(failures.length === 0 ? { ...entry, level: "critical" } : entry);
+    return [];
   };
+  return (event) =>
+    entriesOf(event)
+      .map((entry) => logLine(entry, options))
+      .join("");
 }
 
 /** One line, or "" if its level is too low. */
 export function logLine(entry: LogEntry, options: LogOptions): string {
   if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(options.level)) return "";
   const cut = { ...entry, text: fitText(entry.text) };
-  return options.readable ? readableLine(cut, options) : meltanoLine(cut, options);
+  return options.format === "text" ? readableLine(cut, options) : meltanoLine(cut, options);
 }
 
 /** The tap's own variable wins over the shell's, and that over what Meltano was started with. */
@@ -65,7 +86,8 @@ const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
   ["disabled", "critical"],
 ]);
 
-function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
+/** @param notable the level of what a person at a terminal is shown */
+function entryOf(event: Event, notable: LogLevel, now: number): LogEntry | undefined {
   switch (event.kind) {
     case "open":
       return streamEntry("info", event.stream, "started");
@@ -81,11 +103,13 @@ function entryOf(event: Event, waits: LogLevel): LogEntry | undefined {
     case "log": {
       const { level, text, metric } = event;
       if (metric !== undefined) return { level: "info", text, stream: metric.tags.stream, metric };
-      return { level: level === "warn" ? "warning" : "info", text };
+      return { level: level === "warn" ? "warning" : level, text };
     }
+    case "cut":
+      return { level: notable, text: cutText(event) };
     case "retrying":
     case "limited":
-      return { level: waits, text: waitingText(event) };
+      return { level: notable, text: waitingText(event, now) };
     case "fields":
     case "records":
     case "checkpoint":
@@ -123,7 +147,9 @@ function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now
 }
 
 /** UTF-8 as one byte a character, as in every language. Measurements are for programs. */
-function readableLine({ level, text, metric }: LogEntry, { now }: LogOptions): string {
+function readableLine({ level, text, metric }: LogEntry, { now, hasColour }: LogOptions): string {
   if (metric !== undefined) return "";
-  return toLatin1(`${new Date(now()).toISOString()} ${level.toUpperCase().padEnd(8)} ${text}\n`);
+  const isRed = hasColour === true && level === "error";
+  const word = isRed ? styleText("red", "ERROR", { validateStream: false }) : level.toUpperCase();
+  return toLatin1(`${new Date(now()).toISOString().slice(0, 19)}Z ${word} ${text}\n`);
 }

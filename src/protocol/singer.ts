@@ -66,6 +66,7 @@ class SingerRun {
       case "end":
         // Some targets lose the state if anything follows it, so every run ends with one.
         return this.#lastIsState ? "" : this.#state();
+      case "cut":
       case "estimate":
       case "limited":
       case "retrying":

@@ -2,6 +2,8 @@ import { codeOf, reasonOf } from "../output/files/reason.ts";
 import type { Event } from "../sync/event.ts";
 import type { Language } from "./language.ts";
 
+const NOTICES: ReadonlySet<Event["kind"]> = new Set(["cut", "limited", "log", "retrying"]);
+
 /** Characters, which are bytes, that are worth one write. */
 const WORTH_A_WRITE = 64 * 1024;
 
@@ -51,8 +53,7 @@ export class Writer {
     if (event.kind === "checkpoint") await this.#flush();
     else if (this.#pending.length >= WORTH_A_WRITE) await this.#send();
     else this.#sendSoon();
-    const isNotice = event.kind === "log" || event.kind === "limited" || event.kind === "retrying";
-    if (!isNotice) this.#report();
+    if (!NOTICES.has(event.kind)) this.#report();
     return this.#failure === undefined;
   }
 

@@ -66,7 +66,8 @@ export class Session {
     const suppression = suppresses ? this.config.suppressed.groupsOf(spec.name) : undefined;
     const { endpoints: paths, verifyCounts: verify } = this.config;
     const parser = new RowParser({ key, ...rules, suppression });
-    return new StreamApi(this.client, { spec, paths, filters, parser, verify }, this.notify);
+    const notify = (notice: Notice): void => this.notify({ ...notice, stream: spec.name });
+    return new StreamApi(this.client, { spec, paths, filters, parser, verify }, notify);
   }
 
   async close(): Promise<void> {

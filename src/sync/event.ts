@@ -55,8 +55,11 @@ export type WindowRecord = Filters & {
  */
 export type Why = "new" | "retry" | "lookback" | "turn";
 
-/** The purchases of a stream of jobs: its submissions, also those whose answer was lost, and the credits of the answers that came. */
-export type Spent = { readonly submissions: number; readonly credits: number };
+/**
+ * The purchases of a stream of jobs: its submissions, also those whose answer was lost, and the credits of the answers that came.
+ * `open`: the jobs that a later run collects.
+ */
+export type Spent = { readonly submissions: number; readonly credits: number; readonly open: number };
 
 /**
  * An event of a run, before a language writes it. `namespace`: under which the catalog files the stream; the run adds it to
@@ -116,14 +119,22 @@ type StreamEvent =
   | { readonly kind: "end" }
   | Notice;
 
-/** Covers nothing, so it may overtake records and checkpoints. */
-export type Notice =
+/** Covers nothing, so it may overtake records and checkpoints. `stream`: the stream whose rows it is about. */
+export type Notice = { readonly stream?: string | undefined } & (
   | {
       readonly kind: "log";
-      readonly level: "info" | "warn";
+      readonly level: "debug" | "info" | "warn";
       readonly text: string;
       /** A measurement of a stream, for programs that show those instead of the text. */
       readonly metric?: { readonly tags: { readonly stream: string } };
+    }
+  /** An attempt lacked rows or broke off. Its days are read again. `shown`: the rows that arrived; `counted`: null if unknown. */
+  | {
+      readonly kind: "cut";
+      readonly isExport: boolean;
+      readonly days: string;
+      readonly shown: number;
+      readonly counted: number | null;
     }
   /** A request has failed and is made again. `what`: the end of "Cannot …"; `reason`: a few words; `attempt`: 2 and up. */
   | {
@@ -135,7 +146,8 @@ export type Notice =
       readonly waitMs: number;
     }
   /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
-  | { readonly kind: "limited"; readonly until: number };
+  | { readonly kind: "limited"; readonly until: number }
+);
 
 /** A message after which a run continues. */
 export const info = (text: string) => ({ kind: "log", level: "info", text }) as const;

@@ -40,6 +40,7 @@ export async function* readWindow(
     const next = whatFollows(attempt, verdict, left, pass);
     if (isNew && (next[0] === "pages" || (lacksForm && rules.isListed)))
       warn(rules.service, `${pass.cause.message}. It is read page by page`);
+    else if (verdict === "failed" && next.length > 0 && lacksRows(pass)) notifyCut(attempt, pass);
     if (typeof next === "string") return yield pass.outcome(next);
     [attempt, ...left] = next;
   }
@@ -47,6 +48,17 @@ export async function* readWindow(
   throw new BodyError(`${pass.cause.message}. The state stays before it. Run again later`, {
     cause: pass.cause,
   });
+}
+
+/** Whether the latest attempt lacked rows or broke off. If it did not, rows moved while they were read. */
+const lacksRows = ({ isClean, count, shown, counted }: Pass): boolean =>
+  !isClean || (count.known && shown < counted);
+
+function notifyCut(attempt: Attempt, { window, count, shown, counted, rules }: Pass): void {
+  // The two ends of a list may not have all rows without a date, which is no failure.
+  if (attempt === "ends") return;
+  const rows = { shown, counted: count.known ? counted : null };
+  rules.service.notify({ kind: "cut", isExport: attempt === "export", days: describe(window), ...rows });
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */

@@ -69,7 +69,9 @@ describe("check", () => {
         const { stdout, stderr } = await run(program, [...words, "--config", config], { env });
         const said = `${stdout}${stderr}`.replaceAll('\\"', '"');
         expect(said, words.join(" ")).toContain(origin);
-        const errors = said.split("\n").filter((line) => /"level":"error"|"ERROR"|FAILED/.test(line));
+        const errors = said
+          .split("\n")
+          .filter((line) => /"level":"critical"|Z ERROR |"ERROR"|FAILED/.test(line));
         expect(errors, words.join(" ")).toHaveLength(1);
       }
     }

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
-import type { WindowRecord } from "../../src/sync/event.ts";
 import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, type Ended, file, run } from "../support/cli.ts";
 import { configFor } from "../support/configs.ts";
@@ -41,7 +40,7 @@ describe("read --output", () => {
     const first = await read(sandbox, folder);
     expect({ code: first.code, stdout: first.stdout }).toEqual({ code: 0, stdout: "" });
     expect(first.stderr).toMatch(/complete, 62 rows in 1 new file\b/);
-    expect(first.stderr).toContain("Run complete: 70 rows of 3 streams");
+    expect(first.stderr).toMatch(/Run complete: 70 rows in 3 new files, \d+ kB, in .*contacts\/\. All days /);
     const files = filesIn(folder);
     expect([...files.keys()]).toEqual([
       expect.stringMatching(/^companies\/\d{8}T\d{6}Z-000000001-companies-all\.jsonl$/),
@@ -79,7 +78,7 @@ describe("read --output", () => {
     };
     expect((await readMore()).code).toBe(0);
     const first = filesIn(folder);
-    expect((await readMore()).stderr).toMatch(/Run complete: 0 rows of 3 streams/);
+    expect((await readMore()).stderr).toMatch(/Run complete: nothing new\. All days /);
     expect(filesIn(folder)).toEqual(first);
     sandbox.arrive(1);
     expect(await added()).toEqual(["people"]);
@@ -168,23 +167,31 @@ describe("read --output", () => {
     expect(ids(await added("--full-refresh"))).toEqual(ids(people(sandbox)));
   });
 
-  it("ends its log with the windows of the summary, those that are not proven first", async () => {
+  it("says when an export is cut, and at the end whether every row is proven", async () => {
     await using sandbox = await startSandbox({ ...SMALL, people: 400, days: 40 });
-    sandbox.fault("drain=1:every=40:times=2");
-    const summary = join(await tempDir(), "summary.json");
-    const config = await configFor(sandbox, { is_user: "true" });
-    const args = ["read", "--config", config, "--output", await tempDir(), "--summary", summary];
-    const { stderr } = await run(CONNECTOR, args);
-    const last = JSON.parse(linesOf(stderr).at(-1) ?? "").message;
-    const written = /^Run complete: .*\. Windows: (.*)$/.exec(last)?.[1]?.split("; ") ?? [];
-    const { streams } = JSON.parse(readFileSync(summary, "utf8"));
-    const windows: WindowRecord[] = streams.flatMap((stream: { windows: object[] }) => stream.windows);
-    const counts = windows.map(
-      (one) => `: ${one.counted ?? "not"} counted, ${one.shown} shown, ${one.passes} pass`,
+    const folder = await tempDir();
+    const summary = join(folder, "summary.json");
+    const config = await configFor(sandbox);
+    const args = ["read", "--config", config, "--output", join(folder, "contacts"), "--summary", summary];
+    const ended = async (...faults: readonly string[]) => {
+      sandbox.fault(...faults);
+      const { code, stderr } = await run(CONNECTOR, args, { clock: hurriedClock() });
+      const { streams } = JSON.parse(readFileSync(summary, "utf8"));
+      const cut = streams.reduce((sum: number, one: { cut_exports: number }) => sum + one.cut_exports, 0);
+      return { code, stderr, cut };
+    };
+    const first = await ended("end:times=3:path=people/stream");
+    expect([first.code, first.cut]).toEqual([0, 3]);
+    expect(first.stderr).toMatch(
+      /Z INFO people, all rows up to now: \d+ of 402 rows arrived; reading again\n/,
     );
-    const lacking = counts.filter((count) => !written.some((text) => text.includes(count)));
-    expect([written.length, lacking]).toEqual([windows.length, []]);
-    expect(written[0]).toMatch(/^people .* \(is_user true\): .*, again, \d+\.\d s$/);
+    expect(first.stderr).toContain(". 3 exports were cut and read again; every row is proven. ");
+    const quiet = await ended();
+    expect([quiet.code, quiet.cut, quiet.stderr.includes("again;")]).toEqual([0, 0, false]);
+    rmSync(join(folder, "contacts"), { recursive: true });
+    const lost = await ended("omit=1:lists=too:times=always");
+    expect([lost.code, lost.cut > 0]).toEqual([1, true]);
+    expect(lost.stderr).toMatch(/\d+ exports were cut and read again; not every row is proven\. /);
   });
 
   const lookups = (url: string, receipts: string): Promise<string> =>
@@ -210,8 +217,8 @@ describe("read --output", () => {
     expect(streams[0].files).toBe(files.length);
     expect(stderr).not.toContain("window");
     const told = stderr.match(/12 (rows|answered|submitted)/g);
-    expect(told).toEqual(["12 answered", "12 submitted", "12 rows", "12 rows"]);
-    expect(stderr).toMatch(/"company_lookups: 12 answered, 12 submitted/);
+    expect(told).toEqual(["12 answered", "12 submitted", "12 rows", "12 rows", "12 submitted"]);
+    expect(stderr).toMatch(/Z INFO company_lookups: 12 answered, 12 submitted/);
     expect(stderr).toMatch(/complete, 12 rows in \d new files?, \d+ requests/);
   });
 

@@ -185,12 +185,12 @@ describe("the last words of a run", () => {
         outcome: "interrupted",
         saved_to: null,
       });
-      expect(stderr).toContain("Interrupted by SIGINT: no state is saved");
+      expect(stderr).toContain("Interrupted by SIGINT. No state is saved");
       return;
     }
     const { until, rows } = onDisk(where === "a folder" ? join(path, "state.json") : path);
     expect(until).toHaveLength(24);
-    expect(stdout + stderr).toContain(`saved people up to ${until}`);
+    expect(stdout + stderr).toContain(`Saved people up to ${until}`);
     const sent = new Set(stdout.match(/per_\w+/g));
     const covered = sandbox.people().filter(({ discoveredAt }) => (discoveredAt ?? "9") <= `${until}`);
     if (where !== "a folder") expect(covered.filter(({ id }) => !sent.has(id))).toEqual([]);

@@ -147,7 +147,7 @@ describe("a table", () => {
       "line 2 begins a cell with a quote": withCompany(all, () => '"Acme \\"X\\", Inc"'),
       "line 11 begins a cell with a quote": withCompany(all, (nth) => (nth === 9 ? '"x' : "x")),
       "keys of the table have spaces": made(all, (row) => [`${row.id}   `, row.discoveredAt]),
-      'does not name \\"id\\" and \\"discoveredAt\\"': made(all, (row) => [row.id, "Ann", row.discoveredAt]),
+      'does not name "id" and "discoveredAt"': made(all, (row) => [row.id, "Ann", row.discoveredAt]),
       "its gzip data is damaged or cut": gzipSync(csv).subarray(0, 100),
       "its first line does not name": all.map(({ id }) => `INSERT INTO people VALUES ('${id}');\n`).join(""),
       "no rule can read": `id,discoveredAt\n${made(all, zoned(" Europe/Paris"))}`,
@@ -292,12 +292,12 @@ describe("reconcile refuses", () => {
     const dayless = await file("dayless.json", { bookmarks: { people: { version: 4, full_refresh: null } } });
     const before = sandbox.requests.filter(({ path }) => path.includes("/stream")).length;
     for (const [which, table, words, why] of [
-      [unproven, all, [], 'set \\"verify_counts\\" to true'],
+      [unproven, all, [], 'set "verify_counts" to true'],
       [config, naive, [], "--timezone"],
       [config, "no-such-file.csv", [], "Cannot read the table"],
-      [config, all, ["--state", none], 'contains nothing of \\"people\\"'],
-      [config, all, ["--state", dayless], 'contains nothing of \\"people\\"'],
-      [config, all, ["--recheck", none], 'contains nothing of \\"people\\"'],
+      [config, all, ["--state", none], 'contains nothing of "people"'],
+      [config, all, ["--state", dayless], 'contains nothing of "people"'],
+      [config, all, ["--recheck", none], 'contains nothing of "people"'],
       [filtered, all, ["--state", state], "is_user"],
     ] as const) {
       const refused = await reconcile(which, table, words);

@@ -96,7 +96,7 @@ describe("a catalog", () => {
     const { messages, logs } = await tap(["--config", config, "--catalog", catalog], { exits: 1 });
     expect(recordsOf(messages, "people")).toHaveLength(sandbox.people().length);
     expect(schemasOf(messages, "aliens")).toEqual([]);
-    expect(logs.filter(({ level }) => level === "error").map(({ message }) => message)).toEqual([
+    expect(logs.filter(({ level }) => level === "critical").map(({ message }) => message)).toEqual([
       expect.stringMatching(/"aliens": there is no such stream/),
     ]);
   });

@@ -38,7 +38,6 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   split2: ["service"],
   ajv: ["base"],
   yargs: ["cli"],
-  "yocto-spinner": ["output"],
   papaparse: ["output/files"],
 };
 
