@@ -83,7 +83,7 @@ function variantsOf(stats: RunStats): readonly string[] | undefined {
   if (cut !== undefined) {
     const missing = cut.missing === 0 ? [] : [`${plural(cut.missing, "row")} missing`];
     const rest = (work: string): string => [...missing, work].join(", ");
-    const works = [rest(`reading ${cut.days} again`), rest("reading again"), "reading again"];
+    const works = [rest(`reading ${cut.days} again`), rest("reading again"), ...missing, "reading again"];
     return [...linesOf(stream, percent, works), ...works];
   }
   const rate = seconds < SECONDS_BEFORE_GUESS ? 0 : Math.round(arrived / seconds);

@@ -99,8 +99,8 @@ type StreamRecord = {
   readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
 };
 
-/** Days that are read again, and the rows that they lacked; 0: unknown. */
-type Cut = { readonly days: string; readonly missing: number };
+/** Days that are read again, and the rows that they lacked; 0: unknown. `to`: the last day; null: up to now. */
+type Cut = { readonly days: string; readonly to: string | null; readonly missing: number };
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
@@ -114,7 +114,8 @@ export class RunStats {
   readonly #errors: unknown[] = [];
   #usage: () => Usage = noUsage;
   #wait: { readonly until: number; readonly why: string } | undefined;
-  #cut: Cut | undefined;
+  /** Cut ranges of days that are not read to their end yet. Parts of a range follow it. */
+  #cuts: readonly Cut[] = [];
 
   constructor(clock: Pick<Clock, "now" | "monotonic">) {
     this.#clock = clock;
@@ -143,7 +144,7 @@ export class RunStats {
 
   /** The days that are read again now; undefined: none are. */
   get cut(): Cut | undefined {
-    return this.#cut;
+    return this.#cuts.at(-1);
   }
 
   /** @param saved of the stream that is being read */
@@ -210,7 +211,7 @@ export class RunStats {
       files,
       file_bytes: files,
     };
-    this.#cut = undefined;
+    this.#cuts = [];
     this.#streams.push({ opened, from: this.#mark(), arrived: 0, published: 0, sums });
   }
 
@@ -235,10 +236,13 @@ export class RunStats {
     }
     if (event.kind === "cut") {
       sums.cut_exports += event.isExport ? 1 : 0;
-      this.#cut = { days: event.days, missing: Math.max(0, (event.counted ?? 0) - event.shown) };
+      const { days, to, counted, shown } = event;
+      const cut = { days, to, missing: Math.max(0, (counted ?? 0) - shown) };
+      this.#cuts = [...this.#cuts.filter((one) => one.days !== days), cut];
     }
     if (event.kind === "checkpoint") {
-      this.#cut = undefined;
+      for (const { discovered_to: to } of event.read ?? [])
+        this.#cuts = this.#cuts.filter((cut) => to !== null && (cut.to === null || cut.to > to));
       sums.windows = [...sums.windows, ...(event.read ?? [])];
       sums.spent = event.spent ?? sums.spent;
     }

@@ -125,8 +125,11 @@ function cutText({ streams, outcome }: RunSummary, { isCounted }: Ending): strin
   return `${again}; not every row is proven`;
 }
 
-/** The days that are proven in every stream that has days; false: in some stream days are not. */
+/** Says which days are proven in every stream that has days, or which are not; false: no stream has days. */
 function provenText(streams: readonly StreamSummary[]): string | false {
+  const ranges = streams.reduce((sum, { recheck }) => sum + recheck.length, 0);
+  if (ranges > 0)
+    return `Rows moved in ${plural(ranges, "range")} of days while they were read: the next run reads them again`;
   const spans = streams.flatMap((stream) => {
     const { days = [] } = (stream.state_after ?? stream.state_before ?? {}) as { days?: Coverage };
     const [range, ...others] = covered(days);
@@ -163,7 +166,7 @@ export function savedText(
   { isForPerson, mustAct }: Ending,
 ): string {
   if (sample !== undefined) return "A sample saves no state";
-  if (saved_to === null && isForPerson)
+  if (saved_to === null && isForPerson && streams.length > 0)
     return "No state is saved. Add --state-file FILE or --output DIR to save it";
   const place = saved_to === null ? "the last STATE message on stdout" : `"${saved_to}"`;
   const named = streams
@@ -173,7 +176,7 @@ export function savedText(
       return `${stream}${until === null ? "" : ` up to ${until}`}${inFiles}`;
     });
   const saved = named.length === 0 ? "Nothing new was saved" : `Saved ${named.join(", ")} in ${place}`;
-  if (mustAct) return saved;
+  if (mustAct) return `${saved}. Correct the cause, then run again`;
   return `${saved}. ${named.length === 0 ? "The next run starts at the same place" : "Run again to continue"}`;
 }
 

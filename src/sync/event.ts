@@ -128,11 +128,15 @@ export type Notice = { readonly stream?: string | undefined } & (
       /** A measurement of a stream, for programs that show those instead of the text. */
       readonly metric?: { readonly tags: { readonly stream: string } };
     }
-  /** An attempt lacked rows or broke off. Its days are read again. `shown`: the rows that arrived; `counted`: null if unknown. */
+  /**
+   * An attempt lacked rows or broke off. Its days are read again. `to`: the last day; null: up to now, or without a date.
+   * `shown`: the rows that arrived; `counted`: null if unknown.
+   */
   | {
       readonly kind: "cut";
       readonly isExport: boolean;
       readonly days: string;
+      readonly to: string | null;
       readonly shown: number;
       readonly counted: number | null;
     }

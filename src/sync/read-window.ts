@@ -40,7 +40,7 @@ export async function* readWindow(
     const next = whatFollows(attempt, verdict, left, pass);
     if (isNew && (next[0] === "pages" || (lacksForm && rules.isListed)))
       warn(rules.service, `${pass.cause.message}. It is read page by page`);
-    else if (verdict === "failed" && next.length > 0 && lacksRows(pass)) notifyCut(attempt, pass);
+    if (verdict === "failed" && next.length > 0 && !lacksForm && lacksRows(pass)) notifyCut(attempt, pass);
     if (typeof next === "string") return yield pass.outcome(next);
     [attempt, ...left] = next;
   }
@@ -58,7 +58,8 @@ function notifyCut(attempt: Attempt, { window, count, shown, counted, rules }: P
   // The two ends of a list may not have all rows without a date, which is no failure.
   if (attempt === "ends") return;
   const rows = { shown, counted: count.known ? counted : null };
-  rules.service.notify({ kind: "cut", isExport: attempt === "export", days: describe(window), ...rows });
+  const days = { days: describe(window), to: window.kind === "closed" ? window.to : null };
+  rules.service.notify({ kind: "cut", isExport: attempt === "export", ...days, ...rows });
 }
 
 /** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */

@@ -172,7 +172,6 @@ describe("a setting that cannot be obeyed", () => {
     [{ drop_fields: ["emial"] }, 'a field that no stream of this account has. Did you mean "email"?', "some"],
   ])("lets no row out and fails every command: %j", async (settings, why, requests) => {
     const { sandbox, config } = await sandboxWith(QUICK, settings);
-    const said = JSON.stringify(why).slice(1, -1);
     for (const [program, words] of [
       [CONNECTOR, ["check", "--exit-code"]],
       [CONNECTOR, ["discover"]],
@@ -182,7 +181,7 @@ describe("a setting that cannot be obeyed", () => {
     ] as const) {
       const { code, stdout, stderr } = await run(program, [...words, "--config", config]);
       expect([words, code]).toEqual([words, words.includes("jsonl" as never) ? 2 : 1]);
-      expect(`${stdout}${stderr}`).toContain(said);
+      expect(`${stdout}${stderr}`.replaceAll('\\"', '"')).toContain(why);
       expect(stdout).not.toContain("@");
     }
     expect(sandbox.requests.length > 0).toBe(requests === "some");
@@ -275,7 +274,7 @@ describe("a suppressed person", () => {
     const config = await configFor(sandbox, { suppress_file });
     expect((await run(CONNECTOR, ["check", "-c", config])).stdout).toContain("suppresses 20 entries");
     const first = await connector(["read", "--config", config]);
-    expect(first.stdout).toContain("43 rows in 1 window, 20 suppressed");
+    expect(first.stdout).toContain("43 rows, 20 suppressed");
     const states = first.messages.flatMap(({ state }) => (state === undefined ? [] : [state]));
     const again = await connector(["read", "-c", config, "--state", await file("state.json", states)]);
     expect([again.code, first.code]).toEqual([0, 0]);

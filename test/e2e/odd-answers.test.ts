@@ -201,7 +201,7 @@ describe("an address without the service", () => {
       const { stdout, stderr } = await run(program, [...words, "--config", config], { clock });
       const lines = `${stdout}${stderr}`
         .split("\n")
-        .filter((line) => /"level":"error"|"ERROR"|FAILED/.test(line));
+        .filter((line) => /"level":"critical"|"ERROR"|FAILED/.test(line));
       expect(lines, words.join(" ")).toEqual([
         expect.stringContaining("base_url looks wrong: check its path"),
       ]);

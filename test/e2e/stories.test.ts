@@ -78,8 +78,8 @@ const STORIES: Readonly<Record<string, Story>> = {
 };
 
 /** Waits take a twentieth of their time, and the day of the account is today. */
-function clockAtNoon() {
-  const clock = hurriedClock(20);
+function clockAtNoon(speed = 20) {
+  const clock = hurriedClock(speed);
   const began = clock.now();
   return { ...clock, now: () => Date.parse(NOON) + clock.now() - began };
 }
@@ -156,3 +156,31 @@ it.each(Object.keys(STORIES))("at a terminal: %s", async (name) => {
   const text = await shown(STORIES[name] as Story);
   await expect(`${text}\n`).toMatchFileSnapshot(`../golden/stories/${name.replaceAll(/,? /g, "-")}.txt`);
 });
+
+it.each([40, 80])(
+  "progress fits into %d columns, counts a wait down, and names missing rows",
+  async (columns) => {
+    await using sandbox = await startSandbox({
+      ...ACCOUNT,
+      people: 3_000,
+
+      latencyMs: 120,
+    });
+    sandbox.fault("429=60:times=1:path=people/stream", "end:times=4");
+    const keys = { base_url: sandbox.url, api_key: sandbox.key, requests_per_minute: 6_000 };
+    const folder = await tempDir();
+    const config = join(folder, "config.json");
+    await writeFile(config, JSON.stringify(keys));
+    const stderr = new Terminal(columns);
+    const args = ["read", "--config", config, "--output", join(folder, "contacts"), "--stream", "people"];
+    const runtime = testProcess({ stderr, environment: {}, clock: clockAtNoon(50) });
+    const code = await runProgram(async () => parseCommand, args, runtime);
+    expect(code).toBe(0);
+    // Goes to the start of the line and clears it.
+    const drawn = stderr.text.split("\r\u001b[K").filter((text) => /^[^\x20-\x7e]/.test(text));
+    expect(drawn.filter((text) => text.length >= columns || text.includes("\n"))).toEqual([]);
+    const waits = drawn.flatMap((text) => /people: .*waiting (\d+) s \(rate limit\)$/.exec(text)?.[1] ?? []);
+    expect(new Set(waits).size).toBeGreaterThan(3);
+    expect(drawn.join("\n")).toMatch(/people: (\d+%, )?[\d,]+ rows missing/);
+  },
+);

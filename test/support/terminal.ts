@@ -23,13 +23,15 @@ export class Kept extends Writable {
   }
 }
 
-/** What a terminal shows; it knows how to move its cursor. */
+/** What is written to a terminal. */
 export class Terminal extends Kept {
   readonly isTTY = true;
-  readonly columns = 120;
-  readonly cursorTo = (): boolean => true;
-  readonly moveCursor = (): boolean => true;
-  readonly clearLine = (): boolean => true;
+  readonly columns: number;
+
+  constructor(columns = 120) {
+    super();
+    this.columns = columns;
+  }
 }
 
 /** What a process would hand to a command, with two terminals and no environment unless said otherwise. */

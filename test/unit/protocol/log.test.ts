@@ -23,7 +23,7 @@ const EVENTS: readonly Event[] = [
   { kind: "limited", until: AT + 9_000 },
   { kind: "limited", until: AT + 42_500 },
   { kind: "limited", until: AT + 43_000 },
-  { kind: "cut", stream: "a", days: "2024-01-01", isExport: true, shown: 2, counted: 2_003 },
+  { kind: "cut", stream: "a", days: "2024-01-01", to: null, isExport: true, shown: 2, counted: 2_003 },
   close("a"),
   close("b", false),
   close("c", true, new DataError("no c")),
