@@ -1,5 +1,5 @@
 import { ConfigError, OutputError, TransientError } from "../base/errors.ts";
-import { objectOf } from "../base/json.ts";
+import { objectOf, printableLines } from "../base/json.ts";
 import { type Config, privacyOf, secretsOf } from "../config/config.ts";
 import type { Language } from "../protocol/language.ts";
 import { type LogFormat, type LogLevel, log, logLevelOf } from "../protocol/log.ts";
@@ -122,7 +122,7 @@ class Output {
     const summary = this.#summary;
     const isSilent = logLevel === "error" || logLevel === "critical";
     const text = summaryText(summary, this.#endText);
-    if (stderr.isTTY === true && !isSilent) stderr.write(this.mask.apply(text));
+    if (stderr.isTTY === true && !isSilent) stderr.write(this.mask.apply(printableLines(text)));
     if (path !== undefined) await writeSummary(path, summary, this.mask.apply);
   }
 
@@ -171,12 +171,11 @@ class Output {
     return savedText(this.#summary, this.#ending);
   }
 
-  /** How the run ended; undefined: it read no stream for this output. */
+  /** How the run ended; undefined: it read no stream, or its answer follows. */
   get #endText(): string | undefined {
-    const { streams, outcome } = this.#summary;
-    if (streams.length === 0) return undefined;
-    if (this.#options.flushBeforeAnswer !== true) return endText(this.#summary, this.#ending);
-    return outcome === "complete" ? undefined : `Run ${outcome}. There is no answer`;
+    const summary = this.#summary;
+    if (summary.streams.length === 0 || this.#options.flushBeforeAnswer === true) return undefined;
+    return endText(summary, this.#ending);
   }
 
   get #ending(): Ending {

@@ -1,4 +1,5 @@
 import { Socket } from "node:net";
+import { printable } from "../base/json.ts";
 import { plural, shown } from "../base/text.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RunStats } from "./stats.ts";
@@ -62,7 +63,9 @@ export const progressText = (stats: RunStats): string | undefined => variantsOf(
 function lineOf(stats: RunStats, width: number): string {
   const [wait] = waitsOf(stats);
   const variants = variantsOf(stats) ?? [wait ?? (stats.current === undefined ? "connecting" : "finishing")];
-  return variants.find((text) => text.length <= width) ?? (variants.at(-1) ?? "").slice(0, width);
+  const text = variants.find(({ length }) => length <= width) ?? (variants.at(-1) ?? "").slice(0, width);
+  // A name of a stream may come from a catalog.
+  return printable(text);
 }
 
 const waitsOf = ({ wait }: RunStats): readonly string[] =>

@@ -26,10 +26,11 @@ export function streamText(stream: StreamSummary): string {
     .join(", ");
 }
 
-function resultText({ outcome, rows, files, expected_rows: expected }: StreamSummary): string {
+function resultText(stream: StreamSummary): string {
+  const { outcome, rows, files, expected_rows: expected } = stream;
   const place = files === null || files === 0 ? "" : ` in ${plural(files, "new file")}`;
   if (outcome === "paused") return `paused after ${rowsText(rows, expected)} (time limit)${place}`;
-  if (rows === 0) return outcome === "complete" ? "nothing new" : `${outcome}, 0 rows`;
+  if (rows === 0 && outcome === "complete" && !hasJobs(stream)) return "nothing new";
   return `${outcome}, ${plural(rows, "row")}${place}`;
 }
 
@@ -61,29 +62,40 @@ export type Ending = {
  * again for what is new".
  */
 export function endText(summary: RunSummary, ending: Ending): string {
-  const { outcome, sample, streams, rows } = summary;
-  const [files, bytes] = [sumOf(streams, "files"), sumOf(streams, "file_bytes")];
-  const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
-  const place =
-    files === 0
-      ? ""
-      : ` in ${plural(files, "new file")}, ${shownBytes(bytes)}, in ${ending.folder?.replace(/\/*$/, "/")}`;
-  const ended = `Run ${outcome}${only}`;
+  const { outcome, sample, streams } = summary;
   const isGood = outcome === "complete" || outcome === "paused";
-  const next = outcome === "paused" ? "Run again to continue" : "Run again for what is new";
-  const canContinue =
-    ending.isForPerson && summary.saved_to !== null && (ending.isOpen || outcome === "paused");
+  const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
   return [
-    outcome === "paused"
-      ? `${ended} after ${rowsText(rows, expectedRows(streams))} (time limit)${place}`
-      : `${ended}${rows > 0 ? `: ${plural(rows, "row")}` : isGood ? ": nothing new" : ""}${place}`,
+    `Run ${outcome}${only}${runRowsText(summary)}${runFilesText(summary, ending)}`,
     ...streams.flatMap(spentText),
     cutText(summary, ending),
     isGood && sample === undefined && ending.isCounted && provenText(streams),
-    isGood ? canContinue && next : outcome !== "interrupted" && savedText(summary, ending),
+    isGood ? nextText(summary, ending) : outcome !== "interrupted" && savedText(summary, ending),
   ]
     .filter(Boolean)
     .join(". ");
+}
+
+function runRowsText({ outcome, rows, streams }: RunSummary): string {
+  if (outcome === "paused") return ` after ${rowsText(rows, expectedRows(streams))} (time limit)`;
+  if (rows > 0 || streams.some(hasJobs)) return `: ${plural(rows, "row")}`;
+  return outcome === "complete" ? ": nothing new" : "";
+}
+
+function runFilesText({ streams }: RunSummary, { folder = "" }: Ending): string {
+  const files = sumOf(streams, "files");
+  if (files === 0) return "";
+  const bytes = shownBytes(sumOf(streams, "file_bytes"));
+  return ` in ${plural(files, "new file")}, ${bytes}, in ${folder.replace(/\/*$/, "/")}`;
+}
+
+/** The next step after a run that did not fail; false: a platform decides, or no later run can bring more. */
+function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: Ending): string | false {
+  if (!ending.isForPerson || place === null) return false;
+  if (outcome === "paused") return "Run again to continue";
+  if (streams.some(({ spent }) => spent !== null && spent.open > 0))
+    return "Run again to collect the open jobs";
+  return ending.isOpen && "Run again for what is new";
 }
 
 const sumOf = (streams: readonly StreamSummary[], field: "files" | "file_bytes" | "cut_exports"): number =>
@@ -98,6 +110,9 @@ const expectedRows = (streams: readonly StreamSummary[]): number | null =>
         : sum + Math.max(rows, expected ?? 0),
     0,
   );
+
+/** Whether jobs were submitted, or are open. */
+const hasJobs = ({ spent }: StreamSummary): boolean => spent !== null && spent.submissions + spent.open > 0;
 
 /** "company_lookups: 2 submitted, 4 credits used, 1 still open" */
 function spentText({ stream, spent }: StreamSummary): readonly string[] {
@@ -182,7 +197,8 @@ export function savedText(
 
 /** The summary for a person at a terminal: a line for each stream, the end of the run, how to load files. */
 export function summaryText({ streams, saved_to: place }: RunSummary, end: string | undefined): string {
-  const lines = streams.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
+  const asked = streams.filter(({ outcome, requests }) => outcome !== "interrupted" || requests > 0);
+  const lines = asked.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
   const hasFiles = place !== null && streams.some(({ files }) => files !== null && files > 0);
   const tables =
     hasFiles && `To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/recipes.md)\n`;
