@@ -68,7 +68,7 @@ export function endText(summary: RunSummary, ending: Ending): string {
   return [
     `Run ${outcome}${only}${runRowsText(summary)}${runFilesText(summary, ending)}`,
     ...streams.flatMap(spentText),
-    cutText(summary, ending),
+    repairText(summary, ending),
     isGood && sample === undefined && ending.isCounted && provenText(streams),
     isGood ? nextText(summary, ending) : outcome !== "interrupted" && savedText(summary, ending),
   ]
@@ -77,7 +77,8 @@ export function endText(summary: RunSummary, ending: Ending): string {
 }
 
 function runRowsText({ outcome, rows, streams }: RunSummary): string {
-  if (outcome === "paused") return ` after ${rowsText(rows, expectedRows(streams))} (time limit)`;
+  const expected = streams.reduce((sum, one) => sum + Math.max(one.rows, one.expected_rows ?? 0), 0);
+  if (outcome === "paused") return ` after ${rowsText(rows, expected)} (time limit)`;
   if (rows > 0 || streams.some(hasJobs)) return `: ${plural(rows, "row")}`;
   return outcome === "complete" ? ": nothing new" : "";
 }
@@ -101,16 +102,6 @@ function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: End
 const sumOf = (streams: readonly StreamSummary[], field: "files" | "file_bytes" | "cut_exports"): number =>
   streams.reduce((sum, stream) => sum + (stream[field] ?? 0), 0);
 
-/** Null if the rows of a stream are not counted. */
-const expectedRows = (streams: readonly StreamSummary[]): number | null =>
-  streams.reduce<number | null>(
-    (sum, { rows, expected_rows: expected, outcome }) =>
-      sum === null || (expected === null && outcome === "paused")
-        ? null
-        : sum + Math.max(rows, expected ?? 0),
-    0,
-  );
-
 /** Whether jobs were submitted, or are open. */
 const hasJobs = ({ spent }: StreamSummary): boolean => spent !== null && spent.submissions + spent.open > 0;
 
@@ -127,13 +118,15 @@ function spentText({ stream, spent }: StreamSummary): readonly string[] {
 }
 
 /** "3 exports were cut and read again; every row is proven"; false: none was cut. */
-function cutText({ streams, outcome }: RunSummary, { isCounted }: Ending): string | false {
+function repairText({ streams, outcome }: RunSummary, { isCounted }: Ending): string | false {
   const cut = sumOf(streams, "cut_exports");
   if (cut === 0) return false;
   const again = `${plural(cut, "export")} ${cut === 1 ? "was" : "were"} cut and read again`;
   if (!isCounted) return again;
   const isProven = streams.every(
-    ({ missing_days: missing, recheck }) => missing.length + recheck.length === 0,
+    ({ missing_days: missing, recheck, cut_exports: cuts, windows }) =>
+      missing.length + recheck.length === 0 &&
+      (cuts === 0 || windows.every(({ counted }) => counted !== null)),
   );
   if (outcome === "complete" && isProven) return `${again}; every row is proven`;
   if (outcome === "paused" && isProven) return `${again}; every row so far is proven`;
