@@ -121,8 +121,10 @@ async function compared(
     });
     for await (const event of events) {
       if (event.kind === "close" && !event.complete) throw unproven(stream, event.error);
-      if (event.kind === "close" || event.kind === "checkpoint") continue;
-      await emit(event.kind === "estimate" ? { ...event, rows: before + event.rows } : event);
+      if (event.kind === "close") continue;
+      // Nothing is saved: a checkpoint only says which days are read.
+      if (event.kind === "checkpoint") await emit({ ...event, state: {} });
+      else await emit(event.kind === "estimate" ? { ...event, rows: before + event.rows } : event);
       if (event.kind === "estimate") yield event.rows;
       if (event.kind !== "records") continue;
       rowsRead += event.lines.length;

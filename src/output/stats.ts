@@ -99,8 +99,16 @@ type StreamRecord = {
   readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
 };
 
-/** Days that are read again, and the rows that they lacked; 0: unknown. `to`: the last day; null: up to now. */
-type Cut = { readonly days: string; readonly to: string | null; readonly missing: number };
+/**
+ * Days that are read again, and the rows that they lacked; 0: unknown. `to`: the last day; null: up to now. `arrived`: the
+ * rows of the stream until then.
+ */
+type Cut = {
+  readonly days: string;
+  readonly to: string | null;
+  readonly missing: number;
+  readonly arrived: number;
+};
 
 /** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
@@ -142,9 +150,12 @@ export class RunStats {
     return seconds === 0 || this.#wait === undefined ? undefined : { seconds, why: this.#wait.why };
   }
 
-  /** The days that are read again now; undefined: none are. */
-  get cut(): Cut | undefined {
-    return this.#cuts.at(-1);
+  /** The days that are read again now, and the rows that they lack still; undefined: none are. */
+  get cut(): Pick<Cut, "days" | "missing"> | undefined {
+    const cut = this.#cuts.at(-1);
+    if (cut === undefined || cut.missing === 0) return cut;
+    const missing = cut.missing + cut.arrived - (this.#streams.at(-1)?.arrived ?? 0);
+    return missing > 0 ? { days: cut.days, missing } : undefined;
   }
 
   /** @param saved of the stream that is being read */
@@ -237,8 +248,10 @@ export class RunStats {
     if (event.kind === "cut") {
       sums.cut_exports += event.isExport ? 1 : 0;
       const { days, to, counted, shown } = event;
-      const cut = { days, to, missing: Math.max(0, (counted ?? 0) - shown) };
-      this.#cuts = [...this.#cuts.filter((one) => one.days !== days), cut];
+      const cut = { days, to, missing: Math.max(0, (counted ?? 0) - shown), arrived: stream.arrived };
+      // Jobs may read the rows of another stream, and no checkpoint of theirs says when.
+      if (event.stream === stream.opened.stream)
+        this.#cuts = [...this.#cuts.filter((one) => one.days !== days), cut];
     }
     if (event.kind === "checkpoint") {
       for (const { discovered_to: to } of event.read ?? [])
