@@ -1,8 +1,10 @@
 import { ConfigError, ConnectorError } from "../base/errors.ts";
 import { type ConfiguredStream, incremental } from "../catalog/airbyte.ts";
+import { SOURCES, type StreamSpec } from "../catalog/streams.ts";
 import type { Probed, Reader } from "../run/reader.ts";
 import type { Run } from "../run/run.ts";
 import type { Pace } from "../run/session.ts";
+import { streamOfKey } from "../state/envelopes.ts";
 import { warning } from "../sync/event.ts";
 
 /** The pace of a command for which a platform waits, and shows nothing until it ends. */
@@ -30,16 +32,39 @@ export async function* probeStreams({ readers, session }: Run): AsyncGenerator<P
   }
 }
 
-/** Every stream that this key's plan covers, incremental where it can be; a warning names each that is left out. */
-export async function readableStreams(run: Run): Promise<readonly ConfiguredStream[]> {
-  const streams: ConfiguredStream[] = [];
+/**
+ * The streams of a run that names none, incremental where they can be. A stream that the key's plan does not cover is left
+ * out with a warning. It is not left out, so that it fails, if a setting asks for it or an earlier run has read it.
+ * @param states the incoming state, by its keys
+ * @throws ConfigError for a key that can read nothing of use
+ */
+export async function readableStreams(
+  run: Run,
+  states: ReadonlyMap<string, unknown>,
+): Promise<readonly ConfiguredStream[]> {
+  const known = new Set([...states.keys()].map(streamOfKey));
+  const streams: StreamSpec[] = [];
+  const refused: { readonly name: string; readonly error: ConfigError }[] = [];
   for await (const { reader, error } of probeStreams(run)) {
-    const { name } = reader.spec;
-    if (isNotOnPlan(error)) await run.emit(warning(`"${name}" is left out. ${error.message}`));
-    else streams.push(incremental(name));
+    const { spec } = reader;
+    if (canBeLeftOut(spec, error) && !known.has(spec.name)) refused.push({ name: spec.name, error });
+    else streams.push(spec);
   }
-  return streams;
+  const [first] = refused;
+  if (first !== undefined && !streams.some(isOfUse)) throw first.error;
+  if (first !== undefined) await run.emit(warning(leftOutText(refused.map(({ name }) => name))));
+  return streams.map(({ name }) => incremental(name));
 }
+
+/** Whether a key works that can read a stream. The list of sources alone is of no use. */
+export const isOfUse = ({ name }: StreamSpec): boolean => name !== SOURCES.name;
+
+/** Whether a run that names no stream does without this one. A setting asks for the streams of jobs. */
+export const canBeLeftOut = ({ setting }: StreamSpec, error: unknown): error is ConfigError =>
+  setting === undefined && isNotOnPlan(error);
+
+export const leftOutText = (names: readonly string[]): string =>
+  `The plan of this key does not include ${names.join(", ")} (403 ENDPOINT_NOT_ON_PLAN): left out`;
 
 /** Whether the key's plan does not cover a stream. */
 export const isNotOnPlan = (error: unknown): error is ConfigError =>

@@ -99,7 +99,7 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     }
     if (dryRun !== true && limit === undefined)
       await openJobs(named, saved.streams, async () => output.sink.lock?.check());
-    const wanted = named ?? (await readableStreams(run));
+    const wanted = named ?? (await readableStreams(run, saved.streams));
     const configured = options.fullRefresh === true ? wanted.map(inFull) : wanted;
     const streams = configured.map((one) => ({ configured: one }));
     if (shard !== undefined) refuseWhole(shard, configured);

@@ -38,7 +38,7 @@ async function syncSelected(
   return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
     const configured = chosen?.streams.map((stream) => stream.configured);
     await openJobs(configured, saved.streams, async () => output.sink.lock?.check());
-    const { streams, warnings } = chosen ?? select(toSingerCatalog(await liveStreams(run)));
+    const { streams, warnings } = chosen ?? select(toSingerCatalog(await liveStreams(run, saved.streams)));
     const asked = streams.map(({ configured, selection }) => ({
       configured,
       selection: selection && {
@@ -60,9 +60,12 @@ async function syncSelected(
   });
 }
 
-/** The streams that the key's plan covers, with the fields that the service shows. */
-async function liveStreams(run: Run): Promise<readonly DiscoveredStream[]> {
-  const readable = await readableStreams(run);
+/** The streams to read where no catalog names them, with the fields that the service shows. */
+async function liveStreams(
+  run: Run,
+  states: ReadonlyMap<string, unknown>,
+): Promise<readonly DiscoveredStream[]> {
+  const readable = await readableStreams(run, states);
   // Without a catalog everything leaves, so that a stream whose rows cannot be read is shown as declared.
   const discovered = await discoverStreams(run, true);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name));

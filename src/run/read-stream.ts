@@ -38,8 +38,19 @@ export async function* streamEvents(
   } catch (error) {
     session.signal.throwIfAborted();
     if (isRunsEnd(error)) throw error;
-    yield* leave({ kind: "close", stream, complete: false, error });
+    yield* leave({ kind: "close", stream, complete: false, error: explained(error, stream, savedState) });
   }
+}
+
+/** The error of a stream that an earlier run has read, and this key may no longer read; any other error as it is. */
+function explained(error: unknown, stream: string, savedState: unknown): unknown {
+  if (!(error instanceof ConfigError) || error.scope !== "stream" || savedState === undefined) return error;
+  const { code, scope } = error;
+  return new ConfigError(
+    `This key may no longer read ${stream} (403 ${code}). Its rows and its state stay as they are. ` +
+      "Use a key of the right plan, or take the stream out: name the others with --stream, or deselect it in the catalog",
+    { code, scope, cause: error },
+  );
 }
 
 /** Whether no other stream can be read or written either. */
