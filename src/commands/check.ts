@@ -1,18 +1,17 @@
-import { ConfigError } from "../base/errors.ts";
+import type { ConfigError } from "../base/errors.ts";
 import { plural, shown, toLatin1 } from "../base/text.ts";
-import { PEOPLE } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
 import { describeJobs } from "../jobs/report.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import { longWaits, waitingText } from "../protocol/language.ts";
+import { waitingText } from "../protocol/language.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { withGuests } from "./guests.ts";
-import { probeStreams, QUICK } from "./probe.ts";
+import { canBeLeftOut, isOfUse, leftOutText, probeStreams, QUICK } from "./probe.ts";
 
 export type CheckOptions = {
   readonly config: string | undefined;
@@ -39,15 +38,12 @@ export async function testConfig(
   runtime: Runtime,
   warn: (text: string) => Promise<void> = async () => {},
 ): Promise<Required<ConnectionStatus> & { readonly error?: unknown }> {
-  const { now } = runtime.clock;
-  const isWorthALine = longWaits(now);
   const reporter: Reporter = {
     mask: new Mask(),
     emit: async (event) => {
-      if (event.kind === "log" && event.level !== "debug") await warn(reporter.mask.apply(event.text));
+      if (event.kind === "log") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
-      if (event.kind === "limited" && !isWorthALine(event.until)) return;
-      runtime.stderr.write(reporter.mask.apply(`${waitingText(event, now())}\n`));
+      runtime.stderr.write(reporter.mask.apply(`${waitingText(event)}\n`));
     },
   };
   try {
@@ -69,9 +65,8 @@ const SENTENCES = {
 };
 
 /**
- * Asks for one row of each stream, and says what the key can read. Buys nothing. A key works if it can read what the
- * connector is for, or any of the jobs that are configured.
- * @throws what keeps the key from reading anything
+ * Asks for one row of each list and export, and says what the key can read. Buys nothing.
+ * @throws the error for which a run that names no stream would fail
  */
 export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config } = run.session;
@@ -80,20 +75,21 @@ export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise
   const warnings: string[] = [];
   const refused: { readonly name: string; readonly error: ConfigError }[] = [];
   let works = false;
-  for await (const { reader, rows, warning, error } of probeStreams(run)) {
-    const { name, setting } = reader.spec;
+  for await (const { reader, rows, warning, error } of probeStreams(run, true)) {
+    const { spec } = reader;
     if (error === undefined) {
-      works ||= name === PEOPLE.name || setting !== undefined;
-      readable.push(typeof rows === "number" ? `${name} (${shown(rows)})` : name);
+      works ||= isOfUse(spec);
+      readable.push(typeof rows === "number" ? `${spec.name} (${shown(rows)})` : spec.name);
       if (warning !== undefined) warnings.push(warning);
-    } else if (error instanceof ConfigError && error.scope !== "run") refused.push({ name, error });
+    } else if (canBeLeftOut(spec, error)) refused.push({ name: spec.name, error });
     else throw error;
   }
-  if (!works) for (const { error } of refused) throw error;
+  const [first] = refused;
+  if (first !== undefined && !works) throw first.error;
   const suppression = `suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`;
   const sentences = [
     `This key can read ${readable.join(", ")}`,
-    ...refused.map(({ name, error }) => `${name}: ${error.message}`),
+    ...(first === undefined ? [] : [leftOutText(refused.map(({ name }) => name))]),
     ...warnings,
     ...(await describeJobs(config, environment)),
     ...(suppressFile === null ? [] : [suppression]),

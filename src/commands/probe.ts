@@ -19,9 +19,12 @@ export type ProbedStream = Probed & { readonly reader: Reader; readonly error?: 
  * Asks for one row of each stream, or for a job that does not exist. Buys nothing. Throws what concerns every stream:
  * an interruption, a service that does not answer, a wrong key of the Public API.
  */
-export async function* probeStreams({ readers, session }: Run): AsyncGenerator<ProbedStream> {
+export async function* probeStreams(
+  { readers, session }: Run,
+  isThorough = false,
+): AsyncGenerator<ProbedStream> {
   for (const reader of readers) {
-    yield await reader.probe().then(
+    yield await reader.probe(isThorough).then(
       (probed) => ({ reader, ...probed }),
       (error: unknown) => {
         session.signal.throwIfAborted();

@@ -18,8 +18,12 @@ export type Probed = { readonly rows?: number | null; readonly warning?: string 
 /** A stream, and how it is read. The run knows no more of a stream. */
 export type Reader = {
   readonly spec: StreamSpec;
-  /** Asks for one row, or for a made-up job. Buys nothing. @throws what keeps the key from the stream */
-  probe(): Promise<Probed>;
+  /**
+   * Asks for one row, or for a made-up job. Buys nothing.
+   * @param isThorough whether the first row of an export is asked for too
+   * @throws what keeps the key from the stream
+   */
+  probe(isThorough?: boolean): Promise<Probed>;
   /** Live records, as many as one request shows; none of a stream whose records cost money. */
   sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]>;
   /**

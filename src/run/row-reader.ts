@@ -1,6 +1,7 @@
-import { BodyError, NotFoundError } from "../base/errors.ts";
-import { isObject } from "../base/json.ts";
+import { BodyError, DataError, NotFoundError } from "../base/errors.ts";
+import { isObject, objectOf } from "../base/json.ts";
 import { fromLatin1 } from "../base/text.ts";
+import { dayOf, instant } from "../base/time.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { JsonSchema } from "../catalog/schema.ts";
 import type { RowStreamSpec } from "../catalog/streams.ts";
@@ -29,17 +30,47 @@ export class RowReader implements Reader {
   }
 
   /** The interface only names the lists of companies and sources: where there is none, the export may be there anyway. */
-  async probe(): Promise<Probed> {
+  async probe(isThorough = false): Promise<Probed> {
     const { name, endpoint, exportPath } = this.spec;
-    try {
-      const { total: rows } = await this.#session.look(this.spec, {});
-      const isUncounted = rows === null && exportPath !== null && this.#session.config.verifyCounts;
-      return { rows, ...(isUncounted && { warning: withoutTotal(name) }) };
-    } catch (error) {
-      if (error instanceof NotFoundError && endpoint !== null && exportPath !== null)
-        return { warning: cannotBeCounted(this.spec) };
+    const list = await this.#session.look(this.spec, {}).catch((error: unknown) => {
+      if (error instanceof NotFoundError && endpoint !== null && exportPath !== null) return undefined;
       throw error;
+    });
+    const [first] = list?.elements ?? [];
+    if (list?.total === null && exportPath !== null && this.#session.config.verifyCounts)
+      throw new DataError(withoutTotal(name));
+    if (exportPath !== null && isThorough) await this.#probeExport(first);
+    if (exportPath === null && first !== undefined && !isObject(first))
+      throw new DataError(
+        `Cannot read ${name}: an element of its list is no object. Tell the service's owner`,
+      );
+    return list === undefined ? { warning: cannotBeCounted(this.spec) } : { rows: list.total };
+  }
+
+  /**
+   * Asks for the first row of the newest days' export. An export that fails may be read later, or page by page.
+   * @param first an element of the list, which is newest first
+   */
+  async #probeExport(first: unknown): Promise<void> {
+    const { name, cursorField, primaryKey, sampled } = this.spec;
+    const { client } = this.#session;
+    const [key = ""] = primaryKey;
+    const row = objectOf(first);
+    const newest = instant(String(row[cursorField ?? ""]));
+    const from = dayOf(Number.isNaN(newest) ? client.now() : Math.min(newest, client.now()));
+    const service = this.#session.streamApi(this.spec, { cursor: null, schema: null });
+    let hasKey = true;
+    try {
+      for await (const [exported] of service.stream({ kind: "open", from, undated: false }, true)) {
+        hasKey = exported?.key !== "";
+        break;
+      }
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      hasKey = false;
     }
+    if (!hasKey && !sampled && first !== undefined && !(key in row))
+      throw new DataError(`Cannot read ${name}: its rows have no "${key}". Tell the service's owner`);
   }
 
   async sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]> {

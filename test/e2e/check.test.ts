@@ -27,14 +27,38 @@ async function checked(config: string) {
 
 const WRONG = { api_key: KEY.replace("ff", "00") };
 
-/** What a service answers that refuses one stream, has no list of another, and gives no total of the third. */
-const ANSWERS: readonly (readonly [path: RegExp, status: number, body: unknown])[] = [
-  [/public\/people$/, 200, { success: true, data: [{ id: "1" }] }],
-  [/public\/companies$/, 404, {}],
-  [/public\/companies\/stream$/, 200, {}],
-  [/public\/sources$/, 403, { success: false, error: { code: "FORBIDDEN", message: "no" } }],
-  [/job_0_check/, 404, { error: "no such job" }],
-];
+const ROWS: Readonly<Record<string, object>> = {
+  people: { id: "1", discoveredAt: "2026-01-02T00:00:00Z" },
+  companies: { domain: "a.example" },
+  sources: { slug: "a" },
+};
+
+const listWith = (total: unknown, ...data: unknown[]) => ({ success: true, data, pagination: { total } });
+const refusedAs = (code: string) => ({ success: false, error: { code, message: "no" } });
+
+/** What a service answers where it does not do as it should. */
+type Oddity = readonly [path: RegExp, status: number, body: unknown];
+
+/** A service of one person, one company and one source, and a config for it. */
+async function serviceWith(oddities: readonly Oddity[], settings: object = {}) {
+  const { url } = await serve((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? "", "http://localhost");
+    const [, name = "", isExport] = /(people|companies|sources)(\/stream)?$/.exec(pathname) ?? [];
+    const [from, to] = ["discovered_from", "discovered_to"].map((filter) => searchParams.get(filter));
+    const isThere = (from ?? "0") <= "2026-01-02" && (to ?? "9") >= "2026-01-02";
+    const rows = isThere && (searchParams.get("page") ?? "1") === "1" ? [ROWS[name]] : [];
+    const usual = isExport
+      ? rows.map((row) => `${JSON.stringify(row)}\n`).join("")
+      : listWith(rows.length, ...rows);
+    const odd = oddities.find(([path]) => path.test(pathname));
+    const [, status, body] = odd ?? [undefined, 200, usual];
+    response.writeHead(status, { "content-type": "application/json", location: "https://other.example/" });
+    response.end(typeof body === "string" ? body : JSON.stringify(body));
+  });
+  const external_api = { api_url: url, api_key: KEY };
+  const config = { base_url: url, api_key: KEY, external_api, requests_per_minute: 6000, ...settings };
+  return await file("config.json", config);
+}
 
 // CC1, CC2 of Airbyte's acceptance tests: checked() expects one status and exit code 0 for every config.
 describe("check", () => {
@@ -109,18 +133,14 @@ describe("check", () => {
   );
 
   it("says all that it learnt, in the order of the streams: refusals, counts, costs and suppressed people", async () => {
-    const { url } = await serve((request, response) => {
-      const path = (request.url ?? "").replace(/\?.*/, "");
-      const [status, body] = ANSWERS.find(([pattern]) => pattern.test(path))?.slice(1) ?? [500, ""];
-      response.writeHead(Number(status), { "content-type": "application/json" }).end(JSON.stringify(body));
-    });
     const suppress_file = await file("held.txt", `a@b.example\nc1\n${"0a".repeat(32)}\n`);
-    const external_api = { api_url: url, api_key: KEY };
-    const settings = { base_url: url, api_key: KEY, external_api, suppress_file, max_workers: 4 };
-    const lookup = { company_lookup: { domains: ["1.example"] } };
-    const { status, message, warnings } = await checked(
-      await file("config.json", { ...settings, ...lookup }),
-    );
+    const settings = { suppress_file, max_workers: 4, company_lookup: { domains: ["1.example"] } };
+    const oddities: readonly Oddity[] = [
+      [/companies$/, 404, {}],
+      [/sources$/, 403, refusedAs("ENDPOINT_NOT_ON_PLAN")],
+      [/job_0_check/, 404, { error: "no such job" }],
+    ];
+    const { status, message, warnings } = await checked(await serviceWith(oddities, settings));
     expect(status).toBe("SUCCEEDED");
     expect(warnings).toEqual([
       'Unknown setting "max_workers". It has no effect',
@@ -128,14 +148,56 @@ describe("check", () => {
         'and 64 as a digest too. Write "sha256:" before a digest. Digests of other kinds name no one',
     ]);
     const parts = [
-      "people, companies, company_lookups",
-      "sources: .*FORBIDDEN",
-      "Cannot count people: .*verify_counts",
+      "people \\(1\\), companies, company_lookups",
+      "plan of this key does not include sources .*left out",
       'Cannot count "companies": .*endpoints.companies',
       "100 credits a sync",
       "3 entries",
     ];
     expect(message).toMatch(new RegExp(parts.join(".*")));
+  });
+
+  // A sync of all streams fails exactly where the check does.
+  it.each<[what: string, ...Oddity, message: RegExp | undefined]>([
+    ["nothing", /^$/, 200, "", undefined],
+    ["no totals", /people$/, 200, listWith(null, ROWS["people"]), /without a total.*verify_counts/],
+    ["no totals of the list of sources", /sources$/, 200, listWith(null, ROWS["sources"]), undefined],
+    [
+      "a web page everywhere",
+      /./,
+      200,
+      "<title>Sign in</title>",
+      /a web page \("Sign in"\), not the API\. Check base_url$/,
+    ],
+    ["a web page at one list", /companies$/, 200, "<p>", /companies.*a web page, not the API/],
+    ["a web page at an export", /people\/stream$/, 200, "<p>", undefined],
+    ["an empty object as a list", /people$/, 200, {}, /not JSON of the interface's form/],
+    [
+      "no list in a list",
+      /companies$/,
+      200,
+      { data: { a: 1 } },
+      /companies.*not JSON of the interface's form/,
+    ],
+    ["texts as rows", /sources$/, 200, listWith(1, "x"), /sources.*no object/],
+    ["rows without a key", /people/, 200, listWith(1, { name: "x" }), /people.*no "id"/],
+    ["rows without a key in the list alone", /people$/, 200, listWith(1, { name: "x" }), undefined],
+    ["a redirect", /./, 302, "", /redirects to https:\/\/other\.example .*base_url/],
+    ["no list of sources", /sources$/, 404, {}, /sources.*endpoints\.sources/],
+    ["no export", /companies\/stream$/, 404, {}, /nothing at \S+companies\/stream .*owner/],
+    ["failures", /./, 500, {}, /the service failed/],
+    ["a failing export", /people\/stream$/, 500, {}, undefined],
+    ["a plan without people", /people/, 403, refusedAs("ENDPOINT_NOT_ON_PLAN"), undefined],
+    ["a plan of sources alone", /people|companies/, 403, refusedAs("ENDPOINT_NOT_ON_PLAN"), /plan/],
+    ["another refusal", /sources$/, 403, refusedAs("FORBIDDEN"), /sources.*FORBIDDEN/],
+  ])("agrees with a sync about a service with %s", async (_, path, status, body, message) => {
+    const config = await serviceWith([[path, status, body]]);
+    const { message: said, ...found } = await checked(config);
+    expect(found.status).toBe(message === undefined ? "SUCCEEDED" : "FAILED");
+    if (message !== undefined) expect(said).toMatch(message);
+    const words = ["read", "--config", config, "--output", await tempDir()];
+    const { code } = await run(CONNECTOR, words, { clock: hurriedClock() });
+    expect(code === 0).toBe(message === undefined);
   });
 
   it.each<[string, SandboxOptions, string, object, RegExp]>([
