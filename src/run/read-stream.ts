@@ -1,4 +1,4 @@
-import { ConfigError, ConnectorError, OutputError } from "../base/errors.ts";
+import { ConfigError, OutputError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type FieldFilter, schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
@@ -53,11 +53,8 @@ function explained(error: unknown, stream: string, savedState: unknown): unknown
   );
 }
 
-/** Whether no other stream can be read or written either. */
-const isRunsEnd = (error: unknown): boolean =>
-  error instanceof OutputClosed ||
-  error instanceof OutputError ||
-  (error instanceof ConnectorError && error.scope === "service");
+/** Whether no other stream can be written either. */
+const isRunsEnd = (error: unknown): boolean => error instanceof OutputClosed || error instanceof OutputError;
 
 /**
  * The schema that rows are checked against as they arrive; null if there is none. The catalogs of other languages lack the

@@ -1,3 +1,4 @@
+import { ConfigError, ConnectorError } from "../base/errors.ts";
 import type { FieldFilter } from "../catalog/field-rules.ts";
 import { ROW_STREAMS } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
@@ -74,7 +75,8 @@ export async function withRun<Result>(
 }
 
 /**
- * Reads streams, one after the other; one that fails does not stop the others.
+ * Reads streams, one after the other. A stream that fails stops the others only if they would fail for the same error, such as
+ * a wrong key.
  * @param state each stream's part of the incoming state
  * @param sample how many rows of each are enough, without a checkpoint; undefined: all
  * @returns whether all of them were delivered completely
@@ -90,17 +92,26 @@ export async function syncStreams(
   for (const one of asked) {
     const { namespace } = one.configured;
     const savedState = stateOf(one.configured, asked, state);
-    let isComplete = false;
+    const isRow = ROW_STREAMS.some(({ name }) => name === one.configured.name);
+    let [isComplete, isOver] = [false, false];
     const events = streamEvents(run, one, savedState);
     for await (const event of sample === undefined ? events : firstOf(events, sample)) {
       await emit(namespace === undefined ? event : { ...event, namespace });
-      if (event.kind === "close") isComplete = event.complete;
+      if (event.kind !== "close") continue;
+      isComplete = event.complete;
+      isOver = isRow && isOfAll(event.error);
     }
     complete &&= isComplete;
+    if (isOver) break;
   }
   for (const text of privacy.unused()) await emit(warning(text));
   return complete;
 }
+
+/** Whether the next stream would fail for the same error. */
+const isOfAll = (error: unknown): boolean =>
+  error instanceof ConnectorError &&
+  (error.scope === "service" || (error.scope === "run" && error instanceof ConfigError));
 
 /** The first rows of a stream, and its end. Without a checkpoint nothing of it is saved. */
 async function* firstOf(events: AsyncIterable<Event>, most: number): AsyncGenerator<Event> {

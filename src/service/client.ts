@@ -19,6 +19,7 @@ import {
   type Place,
   redirectError,
   statusError,
+  WITHOUT_FORM,
   wasNeverSent,
 } from "./error-table.ts";
 import { dateOf, encodingsOf, type Headers, isFramed, retryAfterMs, toHeaders } from "./headers.ts";
@@ -26,7 +27,7 @@ import type { Limiter } from "./limiter.ts";
 import type { Usage } from "./usage.ts";
 
 const MAX_TRIES = 5;
-/** Tries of a request that cannot connect while no connection has ever worked: a run that cannot work ends soon. */
+/** Tries while no connection has ever worked, or no answer was of the interface: a run that cannot work ends soon. */
 const FIRST_TRIES = 2;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
@@ -154,8 +155,9 @@ export class Client {
   }
 
   /** The error of an address at which nothing of the service is. */
-  misplaced(what: string, cause: unknown): ConnectorError {
-    return addressError(what, this.#options.place, cause);
+  misplaced(what: string, path: string, cause: unknown): ConnectorError {
+    const { base, place } = this.#options;
+    return addressError(what, place, [serviceUrl(base, path).pathname, base.pathname], cause);
   }
 
   /** The error of an answer of this service. `what` is the end of "Cannot …", such as "collect a company look-up". */
@@ -198,7 +200,9 @@ export class Client {
   ): Promise<Value> {
     return this.#retry({ what, path, accepts: isResult, silences: RESULT_SILENCES }, async (response) => {
       const value = toValue(await readBody(what, response, RESULT_BYTES, this.usage), true);
-      return read(response.status, value) ?? this.#unusable(what, response, value);
+      const result = read(response.status, value) ?? this.#unusable(what, response, value);
+      this.hasAnswered = true;
+      return result;
     });
   }
 
@@ -268,10 +272,11 @@ export class Client {
     if (!(error instanceof TransientError) || (once === true && waitMs === 0 && !isUnsent)) throw error;
     this.#requirePatience(failed);
     const { tries = MAX_TRIES, place, notify } = this.#options;
-    const isFirst = isUnsent && !this.#hasConnected;
-    const attempts = Math.min(tries, isFirst ? FIRST_TRIES : MAX_TRIES);
+    const isDown = isUnsent && !this.#hasConnected;
+    const isStrange = error.code === WITHOUT_FORM && !this.hasAnswered;
+    const attempts = Math.min(tries, isDown || isStrange ? FIRST_TRIES : MAX_TRIES);
     if (failures >= attempts)
-      throw isFirst ? new TransientError(error.message, { cause: error, scope: "service" }) : error;
+      throw isDown ? new TransientError(error.message, { cause: error, scope: "service" }) : error;
     const pauseMs = Math.max(waitMs, this.#pauseMs(failures));
     const progress = { attempt: failures + 1, attempts, waitMs: pauseMs };
     const reason = error.reason ?? error.message;
@@ -363,7 +368,8 @@ export class Client {
     const { status, headers, body } = response;
     if (isRedirect(status)) {
       body.destroy();
-      return redirectError(what, this.#options.place, status, headers["location"]);
+      const scope = this.hasAnswered ? undefined : "service";
+      return redirectError(what, this.#options.place, status, headers["location"], scope);
     }
     const text = await readBody(what, response, ANSWER_BYTES, this.usage).catch(() => undefined);
     return this.refusal(what, status, envelopeCode(toJson(text)));
@@ -373,9 +379,7 @@ export class Client {
   #unusable(what: string, { status }: Response, value: unknown): never {
     const code = envelopeCode(value);
     if (status >= 300 || code !== undefined) throw this.refusal(what, status, code);
-    const isPage = typeof value === "string" && /^\s*</.test(value);
-    const scope = this.hasAnswered ? undefined : "service";
-    throw answerWithoutForm(what, this.#options.place, isPage, scope);
+    throw answerWithoutForm(what, this.#options.place, value, !this.hasAnswered);
   }
 
   async #pause(ms: number): Promise<void> {

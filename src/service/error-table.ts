@@ -7,7 +7,7 @@ import {
   NotFoundError,
   TransientError,
 } from "../base/errors.ts";
-import { isObject, printable } from "../base/json.ts";
+import { isObject, printable, quoted } from "../base/json.ts";
 import { FILTER_NAMES } from "../sync/state.ts";
 
 type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) => ConnectorError;
@@ -141,12 +141,15 @@ export const FAILURES = {
   SOURCE_NOT_VERIFIABLE: answer("this source cannot be checked", "Leave it out", "is-answer"),
 } as const satisfies Record<string, Failure>;
 
-const UNTRUSTED = config(
+/** For a connection that no request can have before the operator has acted. */
+const noConnection = (wrong: string, remedy: string): Failure => config(wrong, remedy, "operator", "service");
+
+const UNTRUSTED = noConnection(
   "its certificate is signed by no authority that this machine trusts",
   "Name the CA's file in NODE_EXTRA_CA_CERTS",
 );
 
-const PROXY_CREDENTIALS = config(
+const PROXY_CREDENTIALS = noConnection(
   "the proxy wants credentials",
   "Put them into HTTPS_PROXY (http://user:password@host:port)",
 );
@@ -201,10 +204,10 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ].map((code): [string, Failure] => [code, UNTRUSTED]),
   [
     "ERR_SSL_WRONG_VERSION_NUMBER",
-    config("it answers in http, not in https", "Write http:// in {url}, or the port that speaks https"),
+    noConnection("it answers in http, not in https", "Write http:// in {url}, or the port that speaks https"),
   ],
-  ["CERT_HAS_EXPIRED", config("its certificate has expired", "Tell the service's owner")],
-  ["ERR_TLS_CERT_ALTNAME_INVALID", config("its certificate is for another host", "Check {url}")],
+  ["CERT_HAS_EXPIRED", noConnection("its certificate has expired", "Tell the service's owner")],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", noConnection("its certificate is for another host", "Check {url}")],
   ["PROXY_407", PROXY_CREDENTIALS],
   ["PROXY_REFUSED", transient("the proxy refused to connect to the host", "Check {url}, firewall and proxy")],
 ]);
@@ -292,27 +295,34 @@ export const isBug = (error: unknown): boolean =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind) &&
   codeInChain(error) === undefined;
 
-const WITHOUT_FORM = transient(
-  "the answer is not JSON of the interface's form",
-  "If it stays so, check {url}: it may point to a web page",
-);
+/** The code of an answer that is not of the interface. */
+export const WITHOUT_FORM = "ANSWER_WITHOUT_FORM";
 
-const WEB_PAGE = transient("the answer is a web page, not JSON", "{url} looks wrong: check its path");
+/**
+ * An answer that says neither what was asked for nor what is wrong.
+ * @param value JSON, or else the text
+ * @param isFirst whether no answer of the interface came before it
+ */
+export function answerWithoutForm(what: string, place: Place, value: unknown, isFirst: boolean) {
+  const text = typeof value === "string" ? value : "";
+  const isPage = /^\s*</.test(text);
+  const [, title = ""] = /<title[^>]*>\s*([^<]*?)\s*</i.exec(text) ?? [];
+  const page = title === "" ? "a web page" : `a web page (${quoted(title.replace(/\s+/g, " "))})`;
+  const wrong = isPage ? `this is ${page}, not the API` : "the answer is not JSON of the interface's form";
+  const remedy = isFirst ? "Check {url}" : "If it stays so, check {address}, and tell the service's owner";
+  const scope = isFirst && isPage ? "service" : undefined;
+  return toError(what, place, { ...transient(wrong, remedy), scope }, { code: WITHOUT_FORM });
+}
 
-/** An answer without what was asked for, and without a reason. @param scope the part that it concerns if it begins as markup */
-export const answerWithoutForm = (what: string, place: Place, isPage: boolean, scope?: ErrorScope) =>
-  toError(what, place, isPage ? { ...WEB_PAGE, scope } : WITHOUT_FORM, {});
-
-const NOWHERE = config(
-  "nothing of the service is at this address",
-  "{url} looks wrong: check its path",
-  "operator",
-  "service",
-);
-
-/** @param cause why not even the documented paths of an address have anything */
-export const addressError = (what: string, place: Place, cause: unknown): ConnectorError =>
-  toError(what, place, NOWHERE, { detail: "status 404", cause });
+/**
+ * The error of an address at which not even the documented paths have anything.
+ * @param path of the request, and of the base URL
+ */
+export function addressError(what: string, place: Place, [path, base]: readonly string[], cause: unknown) {
+  const wrong = `the service has nothing at ${path}`;
+  const remedy = base === "/" ? "Check {url}" : `Check {url} (${base})`;
+  return toError(what, place, noConnection(wrong, remedy), { detail: "status 404", cause });
+}
 
 /** Whether an error has a code of the interface: then the service has answered. */
 export const isOfInterface = ({ code = "" }: ConnectorError): boolean => Object.hasOwn(FAILURES, code);
@@ -323,17 +333,20 @@ export function streamError(what: string, code: string): ConnectorError {
   return new error(`Cannot ${what}: ${wrong} (${printable(code)}). ${remedy}`, { code });
 }
 
+/** @param scope "service" if no answer came before it */
 export function redirectError(
   what: string,
   { host, settings }: Place,
   status: number,
   location: unknown,
+  scope?: ErrorScope,
 ): ConnectorError {
   const target = typeof location === "string" && URL.canParse(location) ? new URL(location).origin : "";
   return new ConfigError(
     `Cannot ${what} at ${host}: the service redirects to ${target === "" ? "another address" : printable(target)} ` +
       `(status ${status}), and redirects are not followed because they would carry the API key along. ` +
       `Put the final address into ${settings.url}`,
+    { scope },
   );
 }
 

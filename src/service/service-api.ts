@@ -76,7 +76,12 @@ export class StreamApi implements Service {
     const query = { ...windowFilters(window), ...filters };
     const open = (): Promise<Export> =>
       this.#client.open(what, path, query, once).catch(async (error: unknown) => {
-        if (await isMisplaced(this.#client, error)) throw this.#client.misplaced(what, error);
+        if (await isMisplaced(this.#client, error)) throw this.#client.misplaced(what, path, error);
+        if (error instanceof NotFoundError)
+          throw new NotFoundError(
+            `Cannot ${what}: the service has nothing at ${path} (status 404). Tell the service's owner`,
+            { cause: error, code: error.code },
+          );
         throw once ? ofItsRows(what, error) : error;
       });
     return readExport(open, parser, what);
@@ -200,7 +205,7 @@ export async function readList(
   try {
     return await client.getJson(what, path, { ...query, ...filters }, toList, once);
   } catch (error) {
-    if (await isMisplaced(client, error)) throw client.misplaced(what, error);
+    if (await isMisplaced(client, error)) throw client.misplaced(what, path, error);
     if (spec.endpoint === null || !(error instanceof NotFoundError)) throw error;
     throw new NotFoundError(
       `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into endpoints.${spec.endpoint}`,

@@ -177,15 +177,27 @@ describe("a key that is limited", () => {
   });
 });
 
-describe("an address without the service", () => {
-  it.each<[what: string, answer: Answer]>([
-    ["404", { status: 404, body: '{"error":"Not Found"}' }],
+describe("an answer that concerns all streams", () => {
+  const nothing = "(status 404). Check base_url (/api/v1/v1)";
+  it.each<[what: string, answer: Answer, said: string]>([
+    ["404", { status: 404, body: '{"error":"Not Found"}' }, nothing],
     [
       "404 with a code",
       { status: 404, body: '{"success":false,"error":{"code":"NOT_FOUND","message":"?"}}' },
+      nothing,
     ],
-    ["a web page", { body: "<!doctype html><p>Sign in</p>" }],
-  ])("is named once, by each command: %s", async (_, answer) => {
+    ["a web page", { body: "<!doctype html><p>Sign in</p>" }, "a web page, not the API. Check base_url"],
+    [
+      "a wrong key",
+      { status: 401, body: '{"success":false,"error":{"code":"INVALID_API_KEY","message":"?"}}' },
+      "API key is missing, malformed, unknown or revoked",
+    ],
+    [
+      "a redirect",
+      { status: 308, headers: [["location", "https://b.example"]] },
+      "Put the final address into base_url",
+    ],
+  ])("is said once, by each command: %s", async (_, answer, said) => {
     const { url } = await serve((_request, response) => give(response, answer));
     const config = await file("config.json", { base_url: `${url}/api/v1/v1`, api_key: KEY });
     const catalog = await catalogFor({ companies: {}, people: {}, sources: {} });
@@ -202,9 +214,7 @@ describe("an address without the service", () => {
       const lines = `${stdout}${stderr}`
         .split("\n")
         .filter((line) => /"level":"critical"|"ERROR"|FAILED/.test(line));
-      expect(lines, words.join(" ")).toEqual([
-        expect.stringContaining("base_url looks wrong: check its path"),
-      ]);
+      expect(lines, words.join(" ")).toEqual([expect.stringContaining(said)]);
       expect(`${stdout}${stderr}`).not.toContain("verify_counts");
     }
   });
