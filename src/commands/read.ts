@@ -88,11 +88,11 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
     return true;
   }
   const { options, config, shard } = part;
-  const { dryRun, limit } = options;
+  const { dryRun, limit, logLevel } = options;
   const named = await namedStreams(options, config);
   const output = await open(dryRun === true ? onlyRead(options) : options, config);
   const { saved } = output.sink;
-  return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
+  return await withGuests({ config, runtime, reporter: output, logLevel }, async (run, openJobs) => {
     if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {
       await run.emit(info(`Shard ${shard.shard} of "${shard.stream}" is complete already`));
       return true;

@@ -35,7 +35,9 @@ export async function tapDiscover(
     // A config that cannot be used yet has streams that can still be shown.
     const declared = ROW_STREAMS.map(declaredStream);
     const streams = config
-      ? await withGuests({ config, runtime, reporter: output, pace: QUICK }, (run) => discoverStreams(run))
+      ? await withGuests({ config, runtime, reporter: output, pace: QUICK, logLevel }, (run) =>
+          discoverStreams(run),
+        )
       : declared;
     // On many lines, because Meltano hangs on a line of more than 64 KiB.
     const catalog = asciiJson(toSingerCatalog(streams), 2);

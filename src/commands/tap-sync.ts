@@ -35,7 +35,8 @@ async function syncSelected(
   const chosen = options.catalog === undefined ? undefined : select(await readCatalog(options.catalog));
   const output = await open(options, config);
   const { saved } = output.sink;
-  return await withGuests({ config, runtime, reporter: output }, async (run, openJobs) => {
+  const { logLevel } = options;
+  return await withGuests({ config, runtime, reporter: output, logLevel }, async (run, openJobs) => {
     const configured = chosen?.streams.map((stream) => stream.configured);
     await openJobs(configured, saved.streams, async () => output.sink.lock?.check());
     const { streams, warnings } = chosen ?? select(toSingerCatalog(await liveStreams(run, saved.streams)));

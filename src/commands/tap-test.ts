@@ -18,7 +18,7 @@ export async function tapTest(
   return await runToEnd({ audience: "singer", logLevel: level, logFormat }, runtime, async (open) => {
     const reporter = await open({});
     const config = (await readConfigs(configs, runtime.environment))();
-    const text = await withGuests({ config, runtime, reporter, pace: QUICK }, (run) =>
+    const text = await withGuests({ config, runtime, reporter, pace: QUICK, logLevel }, (run) =>
       whatCanBeRead(run, runtime),
     );
     await reporter.emit(info(text));

@@ -2,6 +2,7 @@ import { ConfigError, ConnectorError } from "../base/errors.ts";
 import type { FieldFilter } from "../catalog/field-rules.ts";
 import { ROW_STREAMS } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
+import { type LogLevel, logLevelOf } from "../protocol/log.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
 import { stateOf } from "../state/resume.ts";
@@ -39,6 +40,8 @@ export type RunOptions = {
   readonly reporter: Reporter;
   readonly guests: (session: Session, rows: readonly Reader[]) => Promise<Guests>;
   readonly pace?: Pace;
+  /** Undefined: as the environment says. At "debug" each request is logged. */
+  readonly logLevel?: LogLevel | undefined;
 };
 
 /**
@@ -46,7 +49,7 @@ export type RunOptions = {
  * for no request.
  */
 export async function withRun<Result>(
-  { config, runtime, reporter, guests, pace }: RunOptions,
+  { config, runtime, reporter, guests, pace, logLevel }: RunOptions,
   work: (run: Run) => Promise<Result>,
 ): Promise<Result> {
   reporter.mask.hide(secretsOf(config));
@@ -61,7 +64,8 @@ export async function withRun<Result>(
     }
   };
   const notify = (notice: Notice): void => void reporter.emit(notice);
-  const session = new Session(config, { ...runtime, signal }, notify, pace);
+  const isVerbose = (logLevel ?? logLevelOf(runtime.environment)) === "debug";
+  const session = new Session(config, { ...runtime, signal }, notify, { ...pace, isVerbose });
   reporter.measure?.(() => session.usage);
   const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));
   try {

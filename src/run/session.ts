@@ -19,7 +19,7 @@ import type { Runtime } from "./runtime.ts";
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random">;
 
 /** How the requests of a run are made; undefined: as a sync makes them. `burst`: how many may start at once. */
-export type Pace = Pick<ClientOptions, "tries" | "patienceMs"> & { readonly burst?: number };
+export type Pace = Pick<ClientOptions, "tries" | "patienceMs" | "isVerbose"> & { readonly burst?: number };
 
 /** One run's dealings with the service: a pool of connections, a limiter for each key. */
 export class Session {

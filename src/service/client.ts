@@ -24,6 +24,7 @@ import {
 } from "./error-table.ts";
 import { dateOf, encodingsOf, type Headers, isFramed, retryAfterMs, toHeaders } from "./headers.ts";
 import type { Limiter } from "./limiter.ts";
+import { type Logged, listText, requestText } from "./request-text.ts";
 import type { Usage } from "./usage.ts";
 
 const MAX_TRIES = 5;
@@ -49,11 +50,15 @@ export type Query = Readonly<Record<string, string>>;
 /** An answer's bytes, and the moments (epoch ms by the service's clock) between which the service made it. */
 export type Received = { readonly body: Buffer; readonly asked: number; readonly answered: number };
 
-/** An export under way. `idleMs`: how long no row may come while rows are wanted. */
+/** An export under way. `idleMs`: how long no row may come while rows are wanted. `ended`: is given what came of it. */
 export type Export = Body & {
   readonly idleMs: number;
   readonly usage: Usage;
+  readonly ended?: Ended | undefined;
 };
+
+/** Logs a request that is over. @param found what came with the answer @param error what is wrong with it */
+type Ended = (found: string | undefined, error?: ConnectorError) => void;
 
 /**
  * The outcome of a POST. "limited": 429, every request of the key waits, then this one may be made again. "unsent": it has not
@@ -83,6 +88,8 @@ export type ClientOptions = {
   readonly tries?: number;
   /** How long (ms) all requests together may wait; undefined: as each wants. */
   readonly patienceMs?: number;
+  /** Whether each request is logged. */
+  readonly isVerbose?: boolean;
 };
 
 type Response = {
@@ -93,10 +100,7 @@ type Response = {
   readonly answered: number;
 };
 
-type Asking = {
-  readonly what: string;
-  readonly path: string;
-  readonly query?: Query;
+type Asking = Logged & {
   /** The body of a POST; undefined: a GET. */
   readonly json?: string;
   readonly accepts: (status: number) => boolean;
@@ -106,7 +110,7 @@ type Asking = {
 };
 
 /** Takes an answer, whose end has a deadline until the reader lifts it. */
-type Read<Result> = (response: Response, deadline: Deadline) => Promise<Result>;
+type Read<Result> = (response: Response, deadline: Deadline, ended: Ended | undefined) => Promise<Result>;
 
 /** `status` is 0 if there was no answer; `waitMs` is 0 if the service does not say when it may be asked again. */
 type Failed = {
@@ -178,13 +182,14 @@ export class Client {
     once = false,
   ): Promise<Value> {
     const asking = { what, path, query, once, accepts: (status: number) => status === 200 };
-    return this.#retry(asking, async (response) => {
+    return this.#retry(asking, async (response, _deadline, ended) => {
       const body = await readBody(what, response, ANSWER_BYTES, this.usage);
       const value = toJson(body);
       const isError = value === undefined || envelopeCode(value) !== undefined;
       const parsed = isError ? undefined : parse(value, { ...response, body });
       if (parsed === undefined) return this.#unusable(what, response, value ?? body.toString("latin1"));
       this.hasAnswered = true;
+      ended?.(listText(asking, value));
       return parsed;
     });
   }
@@ -198,10 +203,12 @@ export class Client {
     path: string,
     read: (status: number, value: unknown) => Value | undefined,
   ): Promise<Value> {
-    return this.#retry({ what, path, accepts: isResult, silences: RESULT_SILENCES }, async (response) => {
+    const asking = { what, path, accepts: isResult, silences: RESULT_SILENCES };
+    return this.#retry(asking, async (response, _deadline, ended) => {
       const value = toValue(await readBody(what, response, RESULT_BYTES, this.usage), true);
       const result = read(response.status, value) ?? this.#unusable(what, response, value);
       this.hasAnswered = true;
+      ended?.(undefined);
       return result;
     });
   }
@@ -213,10 +220,11 @@ export class Client {
   open(what: string, path: string, query: Query, once = false): Promise<Export> {
     // An export without rows may have no content; counts say whether there should be any.
     const accepts = (status: number): boolean => status === 200 || status === 204;
-    return this.#retry({ what, path, query, once, accepts }, async ({ status, body, headers }, deadline) => {
+    const asking = { what, path, query, once, accepts, isExport: true };
+    return this.#retry(asking, async ({ status, body, headers }, deadline, ended) => {
       deadline.lift();
       const { idleTimeoutMs: idleMs } = this.#options;
-      return { body, headers: status === 204 ? {} : headers, idleMs, usage: this.usage };
+      return { body, headers: status === 204 ? {} : headers, idleMs, usage: this.usage, ended };
     });
   }
 
@@ -231,9 +239,10 @@ export class Client {
   async post(what: string, path: string, body: unknown): Promise<Posted> {
     const json = JSON.stringify(body);
     const asking = { what, path, json, accepts: isResult, silences: RESULT_SILENCES };
-    const tried = await this.#try<Posted>(asking, async (response) => {
+    const tried = await this.#try<Posted>(asking, async (response, _deadline, ended) => {
       const bytes = await readBody(what, response, RESULT_BYTES, this.usage).catch(() => undefined);
       const value = toValue(bytes, hasEnd(response));
+      ended?.(undefined);
       return { kind: "answered", status: response.status, value, answered: this.now() };
     });
     if (tried.kind === "done") return tried.result;
@@ -300,17 +309,33 @@ export class Client {
     const { signal, idleTimeoutMs } = this.#options;
     const deadline = openDeadline(signal, silences * idleTimeoutMs, json === undefined ? 0 : POST_GRACE_MS);
     let response: Response | undefined;
+    const ended = this.#logOf(asking, () => response?.status);
     try {
       response = await this.#send(asking, deadline.signal);
       response.body.once("close", deadline.close);
       if (!accepts(response.status)) throw await this.#errorOf(what, response);
-      return { kind: "done", result: await read(response, deadline) };
+      return { kind: "done", result: await read(response, deadline, ended) };
     } catch (error) {
       deadline.close();
       // A POST may have been taken, whatever ends the run.
       if (json === undefined) signal.throwIfAborted();
-      return this.#failed(what, deadline.signal.reason ?? error, response);
+      const failed = this.#failed(what, deadline.signal.reason ?? error, response);
+      ended?.(undefined, failed.error);
+      return failed;
     }
+  }
+
+  /** Logs a request once it is over; undefined: no request is logged. */
+  #logOf(asking: Asking, statusOf: () => number | undefined): Ended | undefined {
+    const { isVerbose, clock, notify } = this.#options;
+    if (isVerbose !== true) return undefined;
+    const began = clock.monotonic();
+    return (found, error) => {
+      const seconds = `${((clock.monotonic() - began) / 1000).toFixed(1)} s`;
+      const status = error?.reason === undefined && `status ${statusOf()}`;
+      const text = [status, found, error?.reason ?? error?.message, seconds].filter(Boolean).join(", ");
+      notify({ kind: "log", level: "debug", text: `${requestText(asking)}: ${text}` });
+    };
   }
 
   async #send({ path, query = {}, json }: Asking, signal: AbortSignal): Promise<Response> {

@@ -306,7 +306,8 @@ export const WITHOUT_FORM = "ANSWER_WITHOUT_FORM";
 export function answerWithoutForm(what: string, place: Place, value: unknown, isFirst: boolean) {
   const text = typeof value === "string" ? value : "";
   const isPage = /^\s*</.test(text);
-  const [, title = ""] = /<title[^>]*>\s*([^<]*?)\s*</i.exec(text) ?? [];
+  // A title with an @ may name a person.
+  const [, title = ""] = /<title[^>]*>\s*([^<@]{1,80}?)\s*</i.exec(text) ?? [];
   const page = title === "" ? "a web page" : `a web page (${quoted(title.replace(/\s+/g, " "))})`;
   const wrong = isPage ? `this is ${page}, not the API` : "the answer is not JSON of the interface's form";
   const remedy = isFirst ? "Check {url}" : "If it stays so, check {address}, and tell the service's owner";

@@ -2,6 +2,7 @@ import { pipeline } from "node:stream";
 import split2 from "split2";
 import { BodyError, ConnectorError, ScrambledError } from "../base/errors.ts";
 import { isObject, type JsonObject, tryParseJson } from "../base/json.ts";
+import { plural } from "../base/text.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Batch, Row } from "../sync/service.ts";
 import { bytesOf } from "./body.ts";
@@ -31,7 +32,7 @@ export async function* readExport(
   parser: RowParser,
   what: string,
 ): AsyncGenerator<Batch> {
-  const { body, headers, usage, idleMs } = await open();
+  const { body, headers, usage, idleMs, ended } = await open();
   const batcher = new Batcher(parser, what);
   const lines = split2("\n", (line: string) => batcher.add(line), {
     decodeStrings: false,
@@ -47,11 +48,13 @@ export async function* readExport(
     if (waitedMs > idleMs) body.destroy(batcher.tooFewRows(idleMs));
   }, period).unref();
   let failure: ConnectorError | undefined;
+  let rows = 0;
   try {
     // An error on the way is thrown where the lines are read.
     pipeline(decodedTexts(what, bytesOf(what, { body, headers }, usage), parser), lines, () => undefined);
     for await (const batch of lines as AsyncIterable<Batch>) {
       waitedMs = Number.NEGATIVE_INFINITY;
+      rows += batch.length;
       yield batch;
       waitedMs = 0;
     }
@@ -61,6 +64,7 @@ export async function* readExport(
   } finally {
     clearInterval(timer);
     body.destroy();
+    ended?.(plural(rows + batcher.waiting, "row"), failure);
   }
   const last = batcher.take();
   if (last !== undefined) yield last;
@@ -101,6 +105,11 @@ class Batcher {
     this.#rows.push(row);
     this.#size += raw.length + AROUND_A_ROW;
     return this.#size >= BATCH_CHARACTERS || this.isDue ? this.take() : undefined;
+  }
+
+  /** The number of rows since the last batch. */
+  get waiting(): number {
+    return this.#rows.length;
   }
 
   /** The rows since the last batch; undefined if there are none. */

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Sandbox } from "../../sandbox/server.ts";
 import { CONNECTOR, run, TAP } from "../support/cli.ts";
 import { configFor, sandboxWith } from "../support/configs.ts";
+import { hurriedClock } from "../support/in-process.ts";
 import { listen } from "../support/serve.ts";
 
 const FAR = `--require=${fileURLToPath(new URL("../support/far-network.cjs", import.meta.url))}`;
@@ -53,6 +54,49 @@ describe("a host that is far away and has an address without a route", () => {
     expect(await check(env)).toContain("SUCCEEDED");
     expect(logins.length).toBeGreaterThan(0);
   });
+});
+
+it("each request is in the log once at the level debug, and none at another level", async () => {
+  const faults = ["end:times=1:after=100", "status=500:times=1:skip=1"];
+  const { sandbox, config } = await sandboxWith({ people: 200, undated: 0, faults });
+  const logged = async (program: string, words: readonly string[], env = {}) => {
+    sandbox.fault(...faults);
+    const asked = sandbox.requests.length;
+    const { stdout, stderr } = await run(program, [...words, "--config", config], {
+      env,
+      clock: hurriedClock(),
+    });
+    const lines = `${stdout}${stderr}`.split("\n").filter((line) => /"level":"debug"|\bDEBUG\b/i.test(line));
+    return { lines, requests: sandbox.requests.length - asked };
+  };
+  const [debug, people] = [
+    ["--log-level", "debug"],
+    ["--stream", "people"],
+  ];
+  for (const [program, words, env] of [
+    [CONNECTOR, ["read", "--format", "jsonl", ...people, ...debug], {}],
+    [CONNECTOR, ["read", ...people], { LOGLEVEL: "debug" }],
+    [TAP, debug, {}],
+  ] as const) {
+    const { lines, requests } = await logged(program, words, env);
+    expect([words, lines.length]).toEqual([words, requests]);
+    const text = lines.join("\n");
+    for (const said of [
+      /Count of people, 1970-01-02 to now: status 200, 200 rows counted, \d+\.\d s/,
+      /Count of people, .*: the service failed \(INTERNAL_ERROR, status 500\), \d+\.\d s/,
+      /Export of people, .*: status 200, 100 rows, \d+\.\d s/,
+      /Page 1 of sources, all days: status 200, 5 rows, 5 rows counted, /,
+    ])
+      expect(text).toMatch(said);
+    expect(
+      (
+        await logged(
+          program,
+          words.filter((word) => !debug.includes(word)),
+        )
+      ).lines,
+    ).toEqual([]);
+  }
 });
 
 describe("a proxy", () => {

@@ -82,7 +82,8 @@ describe("a key that the service repeats", () => {
     const catalog = await catalogFor({ people: {}, companies: {}, company_lookups: {} });
     const config = await configOf(await startEcho());
     const [summary, state] = [join(await tempDir(), "summary.json"), join(await tempDir(), "state.json")];
-    const args = ["--catalog", catalog, "--summary", summary, "--state-file", state];
+    const debug = ["--log-level", "debug"];
+    const args = ["--catalog", catalog, "--summary", summary, "--state-file", state, ...debug];
     const { stdout } = await connector(["read", "--config", config, ...args], { clock: hurriedClock() });
     for (const type of ["LOG", "TRACE", "STATE"]) expectMasked(linesWith(stdout, type));
     expectMasked(readFileSync(summary, "utf8"));
@@ -91,7 +92,7 @@ describe("a key that the service repeats", () => {
 
   it("is in no line of the tap but records, and in none on stderr for JSON lines and files", async () => {
     const config = await configOf(await startEcho());
-    const tapped = await run(TAP, ["--config", config], { clock: hurriedClock() });
+    const tapped = await run(TAP, ["--config", config, "--log-level", "debug"], { clock: hurriedClock() });
     expectMasked(tapped.stderr);
     expectMasked(linesWith(tapped.stdout, "SCHEMA"));
     for (const stream of ["people", "companies"]) {
@@ -127,7 +128,8 @@ it.each([
   const options = { key: KEY, people: 5, undated: 0, days: 1, faults: [fault] };
   const start_date = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
   const { sandbox, config } = await sandboxWith(options, { start_date });
-  const args = ["read", "--config", config, "--catalog", await catalogFor({ people: {} })];
+  const [catalog, debug] = [await catalogFor({ people: {} }), ["--log-level", "debug"]];
+  const args = ["read", "--config", config, "--catalog", catalog, ...debug];
   const { stdout, stderr } = await connector(args, { clock: hurriedClock() });
   const others = linesOf(stdout).filter((line) => !line.startsWith('{"type":"RECORD"'));
   const said = others.join("\n") + stderr;
