@@ -1,10 +1,10 @@
-import { BodyError } from "../base/errors.ts";
+import type { BodyError } from "../base/errors.ts";
 import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
 import { missingDaysOf, put } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
+import { incompleteDays, incompleteRow, incompleteUndated } from "./incomplete.ts";
 import type { Outcome } from "./outcome.ts";
 import { NO_FILTERS, type RowState } from "./state.ts";
-import { describe } from "./window.ts";
 
 /** `missing`: the state's missing days, each read again by itself. `more`: as `put` takes it. */
 type DatedRun = { readonly yesterday: Day; readonly missing: readonly Day[]; readonly more: number };
@@ -25,10 +25,12 @@ export class Checkpoints {
   #isPartial = false;
   /** The missing days in a row before the next window. */
   #missing: readonly Outcome[] = [];
-  #cause: unknown;
+  /** The days that no attempt of this run proved. */
+  readonly #missingDays = new Map<Day, Outcome>();
   /** The windows since the last checkpoint. */
   #read: WindowRecord[] = [];
-  #isUndatedMissing = false;
+  /** The window of the rows without a date, if no attempt proved it. */
+  #undated: Outcome | undefined;
 
   /** @param days undefined: the stream has no days */
   constructor(stream: string, state: RowState, days: DatedRun | undefined) {
@@ -84,8 +86,9 @@ export class Checkpoints {
     const { window, record, newest, undated } = outcome;
     const { discoveredAt, filters } = this.#state;
     this.#read.push({ ...record, ...(filters ?? NO_FILTERS) });
-    if (window.kind === "undated") this.#isUndatedMissing = record.verdict === "missing";
-    this.#cause = outcome.cause ?? this.#cause;
+    const isMissing = record.verdict === "missing";
+    if (window.kind === "undated") this.#undated = isMissing ? outcome : undefined;
+    if (isMissing && "from" in window) this.#missingDays.set(window.from, outcome);
     this.#takeDays(outcome);
     if (undated !== undefined && record.verdict === "proven")
       this.#state = { ...this.#state, undated: { rows: undated } };
@@ -109,16 +112,8 @@ export class Checkpoints {
   /** The error that keeps the stream from being complete; undefined if there is none. */
   #incomplete(): BodyError | undefined {
     const missing = missingDaysOf(this.#state.days);
-    if (missing.length === 0 && !this.#isUndatedMissing) return undefined;
-    const named = `the day${missing.length > 1 ? "s" : ""} ${missing.join(", ")}`;
-    const [what, remedy] =
-      missing.length > 0
-        ? [named, 'If the service can never serve a day, name it in "ignore_missing_days"']
-        : [describe({ kind: "undated" }), 'If it stays so, "verify_counts": false reads without proof'];
-    return new BodyError(
-      `Cannot prove ${what} of "${this.#stream}" complete. Everything else was read. The next run reads this before anything new. ${remedy}`,
-      { cause: this.#cause },
-    );
+    if (missing.length > 0) return incompleteDays(this.#stream, missing, this.#missingDays);
+    return this.#undated && incompleteUndated(this.#stream, this.#undated);
   }
 }
 
@@ -137,10 +132,5 @@ function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outc
   const missing = [...row, outcome];
   const unread = missing.filter(({ isRead }) => !isRead);
   if (unread.length <= MAX_UNREAD_DAYS && missing.length <= MAX_MISSING_DAYS) return missing;
-  const days = missing.map(({ window }) => describe(window)).join(", ");
-  throw new BodyError(
-    `Cannot read ${days}: ${missing.length} days in a row could not be proven complete, so the service seems to be unwell. ` +
-      'The state stays before them. Run again later. If it can never serve them, name them in "ignore_missing_days"',
-    { cause: outcome.cause },
-  );
+  throw incompleteRow(missing);
 }

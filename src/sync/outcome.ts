@@ -1,3 +1,4 @@
+import type { ConnectorError } from "../base/errors.ts";
 import type { Day } from "../base/time.ts";
 import type { WindowRecord } from "./event.ts";
 import type { Service } from "./service.ts";
@@ -41,5 +42,8 @@ export type Outcome = {
   readonly newest?: string | undefined;
   /** For `missing`: whether an attempt came to its end. A service that ends nothing is down. */
   readonly isRead: boolean;
-  readonly cause?: unknown;
+  /** The number of exports among the attempts. */
+  readonly exports: number;
+  /** For `missing`: why the last attempt failed; undefined: it came to its end, and the numbers differ. */
+  readonly cause?: ConnectorError;
 };

@@ -42,8 +42,9 @@ export class Pass {
   /** The count that the latest attempt is compared with, and the one after it; undefined: it was not asked for. */
   count: Count;
   after: Count | undefined;
-  /** The number of attempts, under all counts. */
+  /** The number of attempts, under all counts, and of the exports among them. */
   passes = 0;
+  exports = 0;
   /** Keys that the attempts under this count showed together. */
   shown = 0;
   /** Whether rows of the window were shown under any count. */
@@ -163,7 +164,7 @@ export class Pass {
     for (const [day, rows] of this.#shown.daysBetween(this.#from, this.#end))
       if (rows > 0) days.set(dayOf(day * DAY_MS), rows);
     return {
-      ...{ window, days, isRead: this.#isRead },
+      ...{ window, days, isRead: this.#isRead, exports: this.exports },
       record: {
         kind: window.kind,
         discovered_from: "from" in window ? window.from : null,
@@ -174,7 +175,7 @@ export class Pass {
       },
       ...(this.#group === this.#shown.seen.group && { newest: this.#newestOf(days) }),
       ...(hasUndated(window) && { undated: count.known ? count.undated : this.latest.undated }),
-      ...(verdict === "missing" && { cause: this.cause }),
+      ...(verdict === "missing" && this.#error !== undefined && { cause: this.#error }),
     };
   }
 
@@ -266,6 +267,6 @@ function outside(window: Window): DataError {
 function unproven({ window, counted, shown }: Pass): BodyError {
   const rows = plural(counted, "row");
   return new BodyError(
-    `Cannot prove ${describe(window)} complete: the service counts ${rows} and shows ${shown}`,
+    `Cannot prove ${describe(window)} complete: the service counts ${rows} and sends ${shown}`,
   );
 }

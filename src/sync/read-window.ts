@@ -71,6 +71,7 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
   // does not show yet, so every attempt is compared with the first count.
   const count = window.kind === "open" ? pass.count : (pass.after ?? pass.count);
   pass.begin(await freshCount(window, count, rules));
+  if (attempt === "export") pass.exports += 1;
   try {
     const asked = service.monotonic();
     for await (const batch of batchesOf(attempt, pass)) yield pass.accept(batch);

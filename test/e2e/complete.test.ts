@@ -136,15 +136,29 @@ describe("read", () => {
     expect(errorsOf(messages)).toMatchObject([{ stream_descriptor: { name: "people" } }]);
   });
 
-  it("ends without the days of erased people that the service still counts, and names the setting", async () => {
-    const omitted = { days: 6, faults: ["omit=10:lists=too"] };
-    await using sandbox = await startSandbox({ ...SMALL, people: 60, undated: 0, ...omitted });
-    const end_date = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);
-    const { code, messages } = await read(sandbox, { settings: { end_date } }, hurriedClock());
-    expect([code, errorsOf(messages)[0]?.message]).toEqual([
-      1,
-      expect.stringContaining("ignore_missing_days"),
-    ]);
+  it("says of each day that is incomplete what is counted and what is sent, also in later runs", async () => {
+    const omitted = { days: 30, faults: ["omit=40:lists=too:times=always"] };
+    await using sandbox = await startSandbox({ ...SMALL, people: 600, undated: 0, ...omitted });
+    const settings = { end_date: new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10) };
+    let state: string | undefined;
+    for (const _ of ["first run", "second run"]) {
+      const given = { settings, ...(state !== undefined && { state }) };
+      const { code, messages, stdout } = await read(sandbox, given, hurriedClock());
+      state = stateLines(stdout);
+      const { message = "" } = errorsOf(messages)[0] ?? {};
+      const [, days, listed = "", more, remedy] =
+        /^(\d+) days of people are incomplete\. (.*); and (\d+) more\. (All other.*)$/.exec(message) ?? [];
+      expect([code, Number(more)]).toEqual([1, Number(days) - 10]);
+      expect(remedy).toMatch(
+        /^All other days are saved\. Run again\. .*owner\. Last resort.*ignore_missing_days/,
+      );
+      for (const day of listed.split("; ")) {
+        const numbers = /^\d{4}-\d\d-\d\d: the service counts (\d+) rows? and sends (\d+) \(\d+ export/.exec(
+          day,
+        );
+        expect(Number(numbers?.[1]), day).toBeGreaterThan(Number(numbers?.[2]));
+      }
+    }
   });
 
   it("delivers a row again that a damaged gzip changed on its way, whatever else the damage made", async () => {

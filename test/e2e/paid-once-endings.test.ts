@@ -112,7 +112,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "rows that name items are missing": [
     {
       ...{ settings: { from_people: true }, behaviour: { people: PEOPLE, omitted: 1 } },
-      says: "Cannot prove the day 2026-01-01 of",
+      says: "1 day of people is incomplete. 2026-01-01: the service counts 2 rows and sends 1",
       bought: [...ITEMS, "second.example"],
     },
     { settings: { from_people: true }, behaviour: { people: PEOPLE }, bought: ["first.example"] },

@@ -1,0 +1,71 @@
+import { BodyError } from "../base/errors.ts";
+import { shown as number, plural } from "../base/text.ts";
+import type { Day } from "../base/time.ts";
+import type { Outcome } from "./outcome.ts";
+import { describe } from "./window.ts";
+
+/** Days that an error lists. */
+const MAX_LISTED = 10;
+
+const OWNER = "If it stays, send this to the service's owner";
+
+/**
+ * The error of a stream whose days could not all be proven.
+ * @param outcomes how the days ended that this run has read; an earlier run has read the others
+ */
+export function incompleteDays(
+  stream: string,
+  days: readonly Day[],
+  outcomes: ReadonlyMap<Day, Outcome>,
+): BodyError {
+  const texts = days.map((day) => {
+    const outcome = outcomes.get(day);
+    return outcome === undefined ? `${day}: incomplete since an earlier run` : dayText(outcome);
+  });
+  const read = days.flatMap((day) => outcomes.get(day) ?? []);
+  const are = days.length === 1 ? "is" : "are";
+  return incomplete(
+    `${plural(days.length, "day")} of ${stream} ${are} incomplete. ${listed(texts)}`,
+    `All other days are saved. Run again. ${OWNER}. Last resort, loses these rows: "ignore_missing_days"`,
+    read,
+  );
+}
+
+/** The error of a stream whose rows without a date could not be proven. */
+export const incompleteUndated = (stream: string, outcome: Outcome): BodyError =>
+  incomplete(
+    `The rows of ${stream} without a date are incomplete: ${numbersText(outcome)}`,
+    `All days are saved. Run again. ${OWNER}. Last resort, reads without proof: "verify_counts": false`,
+    [outcome],
+  );
+
+/** The error of days in a row, before which the state stays. */
+export const incompleteRow = (missing: readonly Outcome[]): BodyError =>
+  incomplete(
+    `${plural(missing.length, "day")} in a row are incomplete, so the service seems to be unwell. ${listed(missing.map(dayText))}`,
+    `The state stays before them. Run again later. ${OWNER}. Last resort, loses these rows: "ignore_missing_days"`,
+    missing,
+  );
+
+function incomplete(what: string, remedy: string, outcomes: readonly Outcome[]): BodyError {
+  const cause = outcomes.findLast((outcome) => outcome.cause !== undefined)?.cause;
+  const failure = cause === undefined ? "" : ` The last failure: ${cause.message}.`;
+  return new BodyError(`${what}.${failure} ${remedy}`, { cause });
+}
+
+function listed(texts: readonly string[]): string {
+  const more = texts.length - MAX_LISTED;
+  return [...texts.slice(0, MAX_LISTED), ...(more > 0 ? [`and ${number(more)} more`] : [])].join("; ");
+}
+
+const dayText = (outcome: Outcome): string => `${describe(outcome.window)}: ${numbersText(outcome)}`;
+
+/** "the service counts 1,204 rows and sends 1,198 (3 exports and 3 readings of its pages)" */
+function numbersText({ record: { counted, shown, passes }, exports }: Outcome): string {
+  const rows = counted === null ? "does not count its rows" : `counts ${plural(counted, "row")}`;
+  const tried = [
+    ...(exports > 0 ? [plural(exports, "export")] : []),
+    ...(passes > exports ? [`${plural(passes - exports, "reading")} of its pages`] : []),
+  ].join(" and ");
+  return `the service ${rows} and sends ${number(shown)}${tried === "" ? "" : ` (${tried})`}`;
+}
