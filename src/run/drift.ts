@@ -19,12 +19,12 @@ export function driftOf(
     ...firstOf(
       found.map(
         ([name, { rows }]) =>
-          `new field ${quoted(name)} in ${plural(rows, "row")}, which is lost where the catalog lacks it`,
+          `new field ${quoted(name)} in ${plural(rows, "row")}, which is lost if the catalog does not have it`,
       ),
     ),
     ...firstOf(
       [...contradictions].map(
-        ([name, rows]) => `${quoted(name)} is not of its declared type in ${plural(rows, "row")}`,
+        ([name, rows]) => `${quoted(name)} has another type than declared in ${plural(rows, "row")}`,
       ),
     ),
     ...(withoutKey > 0 ? [`no key in ${plural(withoutKey, "row")}`] : []),

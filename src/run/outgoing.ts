@@ -37,7 +37,7 @@ export function* catalogWarnings(
   }
   if (dropped.length > 0) {
     yield warning(
-      `The catalog of "${stream}" names ${quotedNames(dropped)}, which the config lets not leave. ${REFRESH}`,
+      `The catalog of "${stream}" names ${quotedNames(dropped)}, which the config removes. ${REFRESH}`,
     );
   }
 }
@@ -106,7 +106,7 @@ export function outgoing(
       const nameless = selection === undefined ? [...notes.unnameable].filter(leaves) : [...unnameable];
       const texts = [
         ...driftOf(stream, notes, leaves),
-        ...fieldWarnings(stream, [...withheld], "the catalog does not name, which were withheld", BY_HAND),
+        ...fieldWarnings(stream, [...withheld], "the catalog does not name, so they were removed", BY_HAND),
         ...fieldWarnings(stream, nameless, "no catalog can name", NO_NAMES),
       ];
       if (nuls > 0)

@@ -2,7 +2,7 @@ import { ConfigError, OutputError } from "../base/errors.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type FieldFilter, schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
-import { type StreamSpec, streamNamed } from "../catalog/streams.ts";
+import { ROW_STREAMS, type StreamSpec, streamNamed } from "../catalog/streams.ts";
 import { OutputClosed } from "../protocol/writer.ts";
 import { RowNotes } from "../service/row-notes.ts";
 import type { Event } from "../sync/event.ts";
@@ -44,7 +44,10 @@ export async function* streamEvents(
 
 /** The error of a stream that an earlier run has read, and this key may no longer read; any other error as it is. */
 function explained(error: unknown, stream: string, savedState: unknown): unknown {
-  if (!(error instanceof ConfigError) || error.scope !== "stream" || savedState === undefined) return error;
+  // A stream of jobs may fail because the rows that name its items cannot be read.
+  const isRow = ROW_STREAMS.some(({ name }) => name === stream);
+  if (!isRow || !(error instanceof ConfigError) || error.scope !== "stream" || savedState === undefined)
+    return error;
   const { code, scope } = error;
   return new ConfigError(
     `This key may no longer read ${stream} (403 ${code}). Its rows and its state stay as they are. ` +

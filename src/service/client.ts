@@ -74,7 +74,7 @@ export type ClientOptions = {
   readonly apiKey: string;
   /** The address of the requests, for errors. */
   readonly place: Place;
-  /** A pool of connections. Not reused for POSTs: a connection that dies of age takes along what was just written to it. */
+  /** A pool of connections. A POST gets a new connection, because a server may close an old one while the POST is written. */
   readonly dispatcher: (reuse: boolean) => Dispatcher;
   readonly limiter: Limiter;
   readonly clock: Clock;
@@ -127,7 +127,7 @@ const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 /** An error may be a result too. */
 const isResult = (status: number): boolean => status !== 429 && !isRedirect(status);
 
-/** Talks to the service. GETs are limited, timed, retried for what time can heal, and translated into our errors. */
+/** Talks to the service. Limits, times and retries GETs, and turns failures into errors of this program. */
 export class Client {
   /** The work so far of all clients of a run. */
   readonly usage: Usage;

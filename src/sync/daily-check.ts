@@ -97,7 +97,7 @@ async function checkKey(saved: RowState, { stream, service }: RowStream): Promis
         'of its own for each organization. If it is the same organization, set "key" to null in the state',
     );
   }
-  const text = `The API key of "${stream}" is another one than before, of the same organization by its numbers`;
+  const text = `"${stream}" has another API key than before. By its numbers, the key is of the same organization`;
   warn(service, text);
   const isReadAgain = total <= TINY || (total <= SMALL && different.length > 0);
   const again = new Set(isReadAgain ? proven : different);

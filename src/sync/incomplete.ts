@@ -43,7 +43,7 @@ export const incompleteUndated = (stream: string, outcome: Outcome): BodyError =
 export const incompleteRow = (missing: readonly Outcome[]): BodyError =>
   incomplete(
     `${plural(missing.length, "day")} in a row are incomplete, so the service seems to be unwell. ${listed(missing.map(dayText))}`,
-    `The state stays before them. Run again later. ${OWNER}. Last resort, loses these rows: "ignore_missing_days"`,
+    `Nothing after them is saved. Run again later. ${OWNER}. Last resort, loses these rows: "ignore_missing_days"`,
     missing,
   );
 

@@ -138,7 +138,7 @@ export class Pass {
     if (this.latest.withoutKey > 0) {
       const rows = plural(this.latest.withoutKey, "row");
       throw new BodyError(
-        `Cannot read ${describe(this.window)}: ${rows} came without a key. The others were read`,
+        `Cannot read ${describe(this.window)}: ${rows} arrived without a key. The other rows were read`,
       );
     }
     [this.#error, this.#isRead] = [undefined, true];

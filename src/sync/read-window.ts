@@ -45,7 +45,7 @@ export async function* readWindow(
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
-  throw new BodyError(`${pass.cause.message}. The state stays before it. Run again later`, {
+  throw new BodyError(`${pass.cause.message}. The next run reads these rows again. Run again later`, {
     cause: pass.cause,
   });
 }
@@ -85,8 +85,8 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
   if (pass.isFull)
     warn(
       service,
-      `The window ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}: beyond them a row that comes twice is ` +
-        "passed on twice. Lower max_window_rows, or upsert on the key",
+      `The range ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}. After them, a row that arrives twice is ` +
+        "sent twice. Lower max_window_rows, or upsert on the key",
     );
 }
 

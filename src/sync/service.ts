@@ -91,7 +91,7 @@ export async function* bounded(
     shown += batch.length;
     if (shown <= ENDLESS_ROWS || shown <= 2 * counted) continue;
     throw new BodyError(
-      `Cannot read ${describe(window)} to its end: ${plural(shown, "row")} came, and the service counts ${plural(counted, "row")}`,
+      `Cannot read ${describe(window)} to its end: ${plural(shown, "row")} arrived, and the service counts ${plural(counted, "row")}`,
     );
   }
 }

@@ -234,7 +234,7 @@ describe("a catalog", () => {
     expect(companies?.schema?.properties).not.toHaveProperty("headquarters.properties.city");
     const warnings = logs.flatMap(({ level, message }) => (level === "warning" ? [message] : [])).join("\n");
     expect(warnings).toMatch(
-      /"people" have fields .* withheld: "jobTitle", "engagement"\..*refresh-catalog.*by hand/,
+      /"people" have fields .* removed: "jobTitle", "engagement"\..*refresh-catalog.*by hand/,
     );
     expect(warnings).not.toContain('"email"');
   });

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { startSandbox } from "../../sandbox/server.ts";
 import { init } from "../../src/commands/init.ts";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
-import { sandboxWith } from "../support/configs.ts";
+import { configFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
 import { run as runAny } from "../support/run.ts";
 import { deadPort } from "../support/serve.ts";
@@ -167,14 +167,14 @@ describe("read", () => {
 
   it("as a platform runs it refuses relative receipts, as check does, and takes them for files", async () => {
     const settings = { email_check: { emails: ["a@x.example"] }, receipts_file: "receipts.jsonl" };
-    const { sandbox, config } = await sandboxWith(QUICK, settings);
+    const { sandbox, config } = await sandboxWith({ ...QUICK, plan: "agency" }, settings);
     const plain = await run(CONNECTOR, ["read", "--config", config]);
     expect([plain.code, sandbox.requests.length]).toEqual([1, 0]);
     const place = JSON.stringify(JSON.stringify(join(dirname(config), "receipts.jsonl"))).slice(1, -1);
     expect(plain.stdout).toContain(`must be an absolute path here, such as ${place}`);
     const checked = await run(CONNECTOR, ["check", "--config", config]);
     expect(checked.stdout).toMatch(/"FAILED".*must be an absolute path here/);
-    const words = ["--stream", "people", "--output", join(await tempDir(), "out")];
+    const words = ["--stream", "sources", "--output", join(await tempDir(), "out")];
     expect((await run(CONNECTOR, ["read", "--config", config, ...words])).code).toBe(0);
     expect((await run(CONNECTOR, ["check", "--config", config, "--exit-code"])).code).toBe(0);
   });
@@ -196,8 +196,11 @@ describe("where the working folder, the home and the temporary folder are gone",
   };
 
   it("every command works by absolute paths", async () => {
-    const { config } = await sandboxWith(QUICK, {
-      ...{ email_check: { emails: ["a@x.example"] }, receipts_file: join(await tempDir(), "receipts.jsonl") },
+    const { sandbox } = await sandboxWith(QUICK);
+    const config = await configFor(sandbox, {
+      external_api: { api_url: sandbox.url, api_key: sandbox.key },
+      ...{ email_verification: { emails: ["a@x.example"] } },
+      receipts_file: join(await tempDir(), "receipts.jsonl"),
     });
     const folder = await tempDir();
     const lines = [

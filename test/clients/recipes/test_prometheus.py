@@ -1,4 +1,4 @@
-"""The recipe of docs/standalone.md, word for word, for a run that is complete and one that fails."""
+"""The recipe of docs/cron.md, word for word, for a run that is complete, one that fails, and one whose key has lost its plan."""
 
 import subprocess
 import time
@@ -21,6 +21,8 @@ def test_what_a_run_did(folder):
 
     with serve(folder, 30, companies=4) as sandbox:
         complete = metrics()
+        sandbox.call("fault", "status=403:code=ENDPOINT_NOT_ON_PLAN:path=public/people:times=always")
+        without_plan = metrics()
         sandbox.call("fault", "status=401:times=always")
         failed = metrics()
     assert complete["contacts_run_complete", None] == 1
@@ -28,6 +30,7 @@ def test_what_a_run_did(folder):
     assert complete["contacts_run_rows", "companies"] == 4
     assert complete["contacts_run_missing_days", "people"] == 0
     assert complete["contacts_run_seconds", "people"] > 0
-    assert failed["contacts_run_complete", None] == 0
-    for run in (complete, failed):
+    for run in (failed, without_plan):
+        assert run["contacts_run_complete", None] == 0
+    for run in (complete, failed, without_plan):
         assert abs(time.time() - run["contacts_run_ended_timestamp_seconds", None]) < 600
