@@ -73,7 +73,8 @@ export const leftOutText = (names: readonly string[]): string =>
 export const isNotOnPlan = (error: unknown): error is ConfigError =>
   error instanceof ConfigError && error.scope === "stream";
 
-/** A stream that a setting turns on may use another key than the streams of the Public API. */
+/** A stream that a setting turns on may use another key and another address than the streams of the Public API. */
 const isOfAll = (error: unknown, { spec }: Reader): boolean =>
+  spec.setting === undefined &&
   error instanceof ConnectorError &&
-  (error.scope === "service" || (error.scope === "run" && spec.setting === undefined));
+  (error.scope === "service" || error.scope === "run");

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
 import type { Clock } from "../base/clock.ts";
 import { ConnectorError, TransientError } from "../base/errors.ts";
-import { tryParseJson } from "../base/json.ts";
+import { isObject, tryParseJson } from "../base/json.ts";
 import { serviceUrl } from "../config/address.ts";
 import type { Notice } from "../sync/event.ts";
 import { type Body, readBody } from "./body.ts";
@@ -242,6 +242,7 @@ export class Client {
     const tried = await this.#try<Posted>(asking, async (response, _deadline, ended) => {
       const bytes = await readBody(what, response, RESULT_BYTES, this.usage).catch(() => undefined);
       const value = toValue(bytes, hasEnd(response));
+      this.hasAnswered ||= isObject(value);
       ended?.(undefined);
       return { kind: "answered", status: response.status, value, answered: this.now() };
     });

@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { idsOf, recordsOf } from "../support/airbyte-messages.ts";
+import { errorsOf, idsOf, recordsOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, connector, file, run, TAP } from "../support/cli.ts";
 import { catalogFor, sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
-import { listOf, serve } from "../support/serve.ts";
+import { deadPort, listOf, serve } from "../support/serve.ts";
 import { KEY } from "../support/session.ts";
 
 type Answer = {
@@ -217,6 +217,15 @@ describe("an answer that concerns all streams", () => {
       expect(lines, words.join(" ")).toEqual([expect.stringContaining(said)]);
       expect(`${stdout}${stderr}`).not.toContain("verify_counts");
     }
+  });
+
+  it("stops no stream of the Public API if it is the External API's", async () => {
+    const external_api = { api_url: `http://127.0.0.1:${await deadPort()}`, api_key: KEY };
+    const settings = { external_api, company_lookup: { domains: ["a.example"] } };
+    const { sandbox, config } = await sandboxWith({ people: 3 }, settings);
+    const { code, messages } = await connector(["read", "--config", config], { clock: hurriedClock() });
+    expect([code, idsOf(messages).length]).toEqual([1, sandbox.people().length]);
+    expect(errorsOf(messages).map((error) => error.stream_descriptor?.name)).toEqual(["company_lookups"]);
   });
 
   it("is not that of a service whose list of companies alone is missing", async () => {
