@@ -7,7 +7,7 @@ import { describe } from "./window.ts";
 /** Days that an error lists. */
 const MAX_LISTED = 10;
 
-const OWNER = "If it stays, send this to the service's owner";
+export const OWNER = "If it stays, send this to the service's owner";
 
 /**
  * The error of a stream whose days could not all be proven.
@@ -63,9 +63,14 @@ const dayText = (outcome: Outcome): string => `${describe(outcome.window)}: ${nu
 /** "the service counts 1,204 rows and sends 1,198 (3 exports and 3 readings of its pages)" */
 function numbersText({ record: { counted, shown, passes }, exports }: Outcome): string {
   const rows = counted === null ? "does not count its rows" : `counts ${plural(counted, "row")}`;
-  const tried = [
+  return `the service ${rows} and sends ${number(shown)}${attemptsText(passes, exports)}`;
+}
+
+/** " (3 exports and 3 readings of its pages)", or "" without an attempt. */
+export function attemptsText(passes: number, exports: number): string {
+  const attempts = [
     ...(exports > 0 ? [plural(exports, "export")] : []),
     ...(passes > exports ? [`${plural(passes - exports, "reading")} of its pages`] : []),
-  ].join(" and ");
-  return `the service ${rows} and sends ${number(shown)}${tried === "" ? "" : ` (${tried})`}`;
+  ];
+  return attempts.length === 0 ? "" : ` (${attempts.join(" and ")})`;
 }

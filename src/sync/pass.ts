@@ -3,6 +3,7 @@ import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import type { Status } from "./coverage.ts";
 import type { LineBatch, RawLine, UsualNames, Why } from "./event.ts";
+import { attemptsText } from "./incomplete.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import type { Planned } from "./plan.ts";
 import { contentOf, identityOf } from "./row-identity.ts";
@@ -264,9 +265,9 @@ function outside(window: Window): DataError {
   );
 }
 
-function unproven({ window, counted, shown }: Pass): BodyError {
+function unproven({ window, counted, shown, passes, exports }: Pass): BodyError {
   const rows = plural(counted, "row");
   return new BodyError(
-    `Cannot prove ${describe(window)} complete: the service counts ${rows} and sends ${shown}`,
+    `Cannot prove ${describe(window)} complete: the service counts ${rows} and sends ${shown}${attemptsText(passes, exports)}`,
   );
 }

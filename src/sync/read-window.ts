@@ -1,6 +1,7 @@
 import { BodyError, FormError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
 import type { LineBatch } from "./event.ts";
+import { OWNER } from "./incomplete.ts";
 import { type Attempt, attemptsAt, isShown, judge, type Verdict, whatFollows } from "./ladder.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import { Pass } from "./pass.ts";
@@ -45,9 +46,12 @@ export async function* readWindow(
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
-  throw new BodyError(`${pass.cause.message}. The next run reads these rows again. Run again later`, {
-    cause: pass.cause,
-  });
+  throw new BodyError(
+    `${pass.cause.message}. The next run reads these rows again. Run again later. ${OWNER}`,
+    {
+      cause: pass.cause,
+    },
+  );
 }
 
 /** Whether the latest attempt lacked rows or broke off. If it did not, rows moved while they were read. */
