@@ -41,7 +41,7 @@ export async function testConfig(
   const reporter: Reporter = {
     mask: new Mask(),
     emit: async (event) => {
-      if (event.kind === "log" && event.level !== "debug") await warn(reporter.mask.apply(event.text));
+      if (event.kind === "log" && event.level === "warn") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
       runtime.stderr.write(reporter.mask.apply(`${waitingText(event)}\n`));
     },
