@@ -5,13 +5,13 @@ import { openConfig } from "../config/config-files.ts";
 import { describeJobs } from "../jobs/report.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import { waitingText } from "../protocol/language.ts";
+import { longWaits, waitingText } from "../protocol/language.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { withGuests } from "./guests.ts";
-import { canBeLeftOut, isOfUse, leftOutText, probeStreams, QUICK } from "./probe.ts";
+import { isNotOnPlan, isOfUse, leftOutText, probeStreams, QUICK } from "./probe.ts";
 
 export type CheckOptions = {
   readonly config: string | undefined;
@@ -38,12 +38,15 @@ export async function testConfig(
   runtime: Runtime,
   warn: (text: string) => Promise<void> = async () => {},
 ): Promise<Required<ConnectionStatus> & { readonly error?: unknown }> {
+  const { now } = runtime.clock;
+  const isWorthALine = longWaits(now);
   const reporter: Reporter = {
     mask: new Mask(),
     emit: async (event) => {
       if (event.kind === "log" && event.level === "warn") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
-      runtime.stderr.write(reporter.mask.apply(`${waitingText(event)}\n`));
+      if (event.kind === "limited" && !isWorthALine(event.until)) return;
+      runtime.stderr.write(reporter.mask.apply(`${waitingText(event, now())}\n`));
     },
   };
   try {
@@ -66,7 +69,7 @@ const SENTENCES = {
 
 /**
  * Asks for one row of each list and export, and says what the key can read. Buys nothing.
- * @throws the error for which a run that names no stream would fail
+ * @throws the error for which a run that names no stream would fail, and that of a key that can read the list of sources alone
  */
 export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config } = run.session;
@@ -81,7 +84,7 @@ export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise
       works ||= isOfUse(spec);
       readable.push(typeof rows === "number" ? `${spec.name} (${shown(rows)})` : spec.name);
       if (warning !== undefined) warnings.push(warning);
-    } else if (canBeLeftOut(spec, error)) refused.push({ name: spec.name, error });
+    } else if (isNotOnPlan(error)) refused.push({ name: spec.name, error });
     else throw error;
   }
   const [first] = refused;
@@ -89,7 +92,7 @@ export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise
   const suppression = `suppress_file suppresses ${plural(suppressed.entries, "entry", "entries")}`;
   const sentences = [
     `This key can read ${readable.join(", ")}`,
-    ...(first === undefined ? [] : [leftOutText(refused.map(({ name }) => name))]),
+    ...refused.map(({ name }) => leftOutText(name)),
     ...warnings,
     ...(await describeJobs(config, environment)),
     ...(suppressFile === null ? [] : [suppression]),

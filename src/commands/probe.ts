@@ -36,38 +36,29 @@ export async function* probeStreams(
 }
 
 /**
- * The streams of a run that names none, incremental where they can be. A stream that the key's plan does not cover is left
- * out with a warning. It is not left out, so that it fails, if a setting asks for it or an earlier run has read it.
+ * The streams of a run that names none, incremental where they can be. A warning names streams that the key's plan does not
+ * include. A stream that an earlier run has read is not left out, so that the run fails.
  * @param states the incoming state, by its keys
- * @throws ConfigError for a key that can read nothing of use
  */
 export async function readableStreams(
   run: Run,
   states: ReadonlyMap<string, unknown>,
 ): Promise<readonly ConfiguredStream[]> {
   const known = new Set([...states.keys()].map(streamOfKey));
-  const streams: StreamSpec[] = [];
-  const refused: { readonly name: string; readonly error: ConfigError }[] = [];
+  const streams: string[] = [];
   for await (const { reader, error } of probeStreams(run)) {
-    const { spec } = reader;
-    if (canBeLeftOut(spec, error) && !known.has(spec.name)) refused.push({ name: spec.name, error });
-    else streams.push(spec);
+    const { name } = reader.spec;
+    if (isNotOnPlan(error) && !known.has(name)) await run.emit(warning(leftOutText(name)));
+    else streams.push(name);
   }
-  const [first] = refused;
-  if (first !== undefined && !streams.some(isOfUse)) throw first.error;
-  if (first !== undefined) await run.emit(warning(leftOutText(refused.map(({ name }) => name))));
-  return streams.map(({ name }) => incremental(name));
+  return streams.map(incremental);
 }
 
 /** Whether a key works that can read a stream. The list of sources alone is of no use. */
 export const isOfUse = ({ name }: StreamSpec): boolean => name !== SOURCES.name;
 
-/** Whether a run that names no stream does without this one. A setting asks for the streams of jobs. */
-export const canBeLeftOut = ({ setting }: StreamSpec, error: unknown): error is ConfigError =>
-  setting === undefined && isNotOnPlan(error);
-
-export const leftOutText = (names: readonly string[]): string =>
-  `The plan of this key does not include ${names.join(", ")} (403 ENDPOINT_NOT_ON_PLAN): left out`;
+export const leftOutText = (name: string): string =>
+  `"${name}" is left out: the plan of this key does not include it (403 ENDPOINT_NOT_ON_PLAN)`;
 
 /** Whether the key's plan does not cover a stream. */
 export const isNotOnPlan = (error: unknown): error is ConfigError =>
