@@ -19,6 +19,12 @@ export const shown = (count: number): string =>
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${shown(count)} ${count === 1 ? one : many}`;
 
+/** "a, b or c". */
+export function oneOf(names: readonly string[], show = (name: string): string => name): string {
+  const words = names.map(show);
+  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
 /** Lines of a table for a person: columns as wide as their widest cell. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));

@@ -22,21 +22,23 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
     const isKept =
       exists && !/^y/i.test(await questions.ask(`"${path}" is there already. Replace it? (y/N) `));
     if (isKept) {
-      await say(runtime, `"${path}" is as it was\n`);
+      await say(runtime, `"${path}" was not changed\n`);
       return 1;
     }
     const base_url = await answered(questions, runtime, async () => {
       const answer = await questions.ask("Address of the Public API, such as https://contacts.example.com: ");
+      if (answer === "") throw new ConfigError("The address is missing");
       return await reachable(withScheme(answer), runtime);
     });
     const { settings, message } = await answered(questions, runtime, async () => {
       const all = { base_url, api_key: await questions.ask("API key (it is not shown): ", true) };
+      if (all.api_key === "") throw new ConfigError("The key is missing");
       const found = await testConfig(configOf(all), runtime);
       if (found.status === "FAILED") throw new ConfigError(found.message);
       return { settings: all, message: found.message };
     });
     await save(path, settings);
-    await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommands(path)}`);
+    await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommand(path)}`);
     return 0;
   } finally {
     questions.close();
@@ -63,9 +65,11 @@ async function answered<Answer>(
 /** The key for checking an address before there is one. */
 const NO_KEY = "none";
 
-/** Rejects with ConfigError for settings that are no config. */
-const configOf = async (settings: object): Promise<Config> =>
-  parseConfig(settings, {}, { name: "these settings" });
+/** Rejects with ConfigError for an answer that is not a setting. The person knows where the key is from. */
+const configOf = async (settings: object): Promise<Config> => ({
+  ...parseConfig(settings, {}, { name: "this answer" }),
+  origins: new Map(),
+});
 
 /** An address at which the service answers, if only to refuse a key that is none. Throws ConfigError. */
 async function reachable(address: string, runtime: Runtime): Promise<string> {
@@ -78,7 +82,7 @@ async function reachable(address: string, runtime: Runtime): Promise<string> {
 
 /** With https:// in front, or http:// where only this machine can listen, unless it has a scheme. */
 function withScheme(address: string): string {
-  if (address === "" || /^[a-z][a-z\d+.-]*:\/\//i.test(address)) return address;
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(address)) return address;
   const http = `http://${address}`;
   return URL.canParse(http) && isLoopback(new URL(http).hostname) ? http : `https://${address}`;
 }
@@ -91,16 +95,10 @@ async function save(path: string, settings: object): Promise<void> {
   }
 }
 
-function nextCommands(path: string): string {
+function nextCommand(path: string): string {
   const file = /^[\w./-]+$/.test(path) ? path : JSON.stringify(path);
-  const program = "  source-contact-intelligence";
-  return [
-    "Next:",
-    `${program} check --config ${file}`,
-    `${program} discover --config ${file} > catalog.json`,
-    `${program} read --config ${file} --output contacts`,
-    "",
-  ].join("\n");
+  const config = path === "config.json" ? "" : ` --config ${file}`;
+  return `Next, read all people and companies into a folder:\n  source-contact-intelligence read${config} --output contacts\n`;
 }
 
 const say = async ({ stdout }: Runtime, text: string): Promise<void> => await write(stdout, toLatin1(text));

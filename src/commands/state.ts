@@ -4,7 +4,7 @@ import { addDays, BEGINNING, type Day, dayOf, startOf } from "../base/time.ts";
 import { JOB_STREAMS, STREAMS } from "../catalog/streams.ts";
 import { keyDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
-import { openConfig } from "../config/config-files.ts";
+import { findConfig } from "../config/config-files.ts";
 import { configSpec, innerProperty } from "../config/spec.ts";
 import { describeJobState } from "../jobs/report.ts";
 import { readStateText } from "../output/files/read-file.ts";
@@ -20,7 +20,7 @@ import { filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 export type StateOptions = {
   /** A state in any envelope, or a folder with one; `-` is stdin. */
   readonly file: string;
-  /** The settings of the next run; undefined: the defaults. */
+  /** The settings of the next run; undefined: `config.json` in this folder and variables, or the defaults. */
   readonly config?: string | undefined;
   /** A stream whose rows are complete only up to a moment longer ago is reported, and the exit code is 1. */
   readonly maxAgeMs?: number | undefined;
@@ -32,7 +32,7 @@ export async function showState(
   runtime: Runtime,
 ): Promise<number> {
   const { streams } = parseStateText(await readStateText(file));
-  const config = path === undefined ? undefined : await openConfig(path, runtime.environment);
+  const config = await findConfig(path, runtime.environment);
   const now = runtime.clock.now();
   const paragraphs = [...streams].map(([key, saved]) => {
     const facts = describeStream(streamOfKey(key), saved, config, dayOf(now));

@@ -8,7 +8,7 @@ export function addressProblem(text: string, insecure: boolean): string | undefi
     return "must be https://host or https://host/path, without a user, a password or a query";
   return url.protocol === "https:" || insecure || isLoopback(url.hostname)
     ? undefined
-    : "must begin with https://, since http:// sends the key in clear: set allow_insecure_http to true if that is meant";
+    : "must begin with https://, because http:// sends the key unencrypted. In a closed network, set allow_insecure_http to true";
 }
 
 /** `hostname` as URL gives it: lower case, IPv4 in four parts, IPv6 in brackets and short. */

@@ -4,14 +4,12 @@ import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { parseJsonFile, readText } from "../output/files/read-file.ts";
 import { type Config, type ConfigPlace, parseConfig } from "./config.ts";
-import { type Environment, OUR_PREFIXES, TAP_PREFIXES } from "./environment.ts";
+import { type Environment, OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "./environment.ts";
 
 const DEFAULT_FILE = "config.json";
-const ENVIRONMENT = `the environment (no file is named with --config, and there is no ${DEFAULT_FILE} here)`;
 
 /**
- * Reads the config from its file and from the environment. If neither says anything, `config.json` in this folder is the
- * file. Throws ConfigError.
+ * Reads the config from its file, by default `config.json` in this folder, and from the environment. Throws ConfigError.
  * @param isTemporary see ConfigPlace
  */
 export async function openConfig(
@@ -19,18 +17,35 @@ export async function openConfig(
   environment: Environment,
   isTemporary = false,
 ): Promise<Config> {
-  const isSet = Object.keys(environment).some((name) =>
-    OUR_PREFIXES.some((prefix) => name.startsWith(prefix)),
-  );
-  const isDefault = file === undefined && !isSet && existsSync(DEFAULT_FILE);
-  const files = [isDefault ? DEFAULT_FILE : file].filter((path) => path !== undefined);
-  const folder = files[0] === undefined || files[0] === "-" ? "" : dirname(files[0]);
-  const { value, place } = await readFiles(files);
-  const config = parseConfig(value, environment, { ...place, folder, isTemporary });
-  if (!isDefault) return config;
-  const warning = `No config is named: "${DEFAULT_FILE}" in this folder is used`;
-  return { ...config, warnings: [warning, ...config.warnings] };
+  const config = await findConfig(file, environment, isTemporary);
+  if (config === undefined)
+    throw noConfig("Run `source-contact-intelligence init`, or name a file with --config");
+  return config;
 }
+
+/** As `openConfig`; undefined if there is neither a file nor a variable. */
+export async function findConfig(
+  file: string | undefined,
+  environment: Environment,
+  isTemporary = false,
+): Promise<Config | undefined> {
+  const found = file === undefined && existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined;
+  const path = file ?? found;
+  if (path === undefined && !hasVariables(environment, OUR_PREFIXES)) return undefined;
+  const folder = path === undefined || path === "-" ? "" : dirname(path);
+  const { value, place } = await readFiles(path === undefined ? [] : [path]);
+  const config = parseConfig(value, environment, { ...place, folder, isTemporary });
+  if (found === undefined) return config;
+  const origins = [`"${found}" in this folder`, ...new Set(config.origins.values())].filter(
+    (origin) => origin !== place.name,
+  );
+  return { ...config, note: `The settings come from ${origins.join(" and from ")}` };
+}
+
+const noConfig = (advice: string): ConfigError => new ConfigError(`No config found. ${advice}`);
+
+const hasVariables = (environment: Environment, prefixes: Prefixes): boolean =>
+  Object.keys(environment).some((name) => prefixes.some((prefix) => name.startsWith(prefix)));
 
 /**
  * Reads config files. A property of a later file wins. `ENV` in place of a file is the environment under the
@@ -39,6 +54,10 @@ export async function openConfig(
 export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
   const { value, place } = await readFiles(names.filter((name) => name !== "ENV"));
   const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
+  if (names.length === 0 && !hasVariables(environment, prefixes))
+    return () => {
+      throw noConfig("Name a file with --config, or set the variables of docs/settings.md");
+    };
   // Orchestrators write the config into a folder of their own, and start the tap in the project's.
   return () => parseConfig(value, environment, { ...place, prefixes, isTemporary: true });
 }
@@ -55,7 +74,7 @@ async function readFiles(
     }
     value = mergedFiles(value, next);
   }
-  const name = files.length === 0 ? ENVIRONMENT : originOf(files);
+  const name = files.length === 0 ? "the environment" : originOf(files);
   return { value, place: { name, lines: files.length === 1 ? linesOf(text) : undefined } };
 }
 

@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isDeeperThan, isObject, type JsonObject, valueAt } from "../base/json.ts";
+import { isDeeperThan, isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import { schemaCompiler } from "../base/json-schema.ts";
 import type { Day } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
@@ -15,6 +15,7 @@ import {
   type SpecProperty,
   settingsIn,
   typeOf,
+  variableOf,
 } from "./spec.ts";
 import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIABLE } from "./typos.ts";
 
@@ -26,6 +27,8 @@ export type Config = Settings & {
   readonly origins: ReadonlyMap<string, string>;
   /** The people, companies and items that `suppressFile` names. */
   readonly suppressed: Suppression;
+  /** A sentence for the log: where the settings come from, if no command line says it. */
+  readonly note?: string;
 };
 
 /**
@@ -137,12 +140,20 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
     const isShort = settings.hashSalt !== null && [...settings.hashSalt].length < SAFE_SALT;
     return {
       ...settings,
-      warnings: [...unknownWarnings(unknown), ...(isShort ? [SHORT_SALT] : []), ...suppressed.warnings],
+      warnings: [...unknownWarnings(unknown, name), ...(isShort ? [SHORT_SALT] : []), ...suppressed.warnings],
       origins: originsOf(merged, variables, name),
       suppressed,
     };
   }
   const found = [...schemaProblems(isValid.errors ?? []), ...problems];
+  const names = Object.keys(given);
+  if (
+    names.length > 0 &&
+    unknownSettings(given).filter(({ meant }) => meant === undefined).length === names.length
+  )
+    throw new ConfigError(
+      `Cannot use ${name}: it has no setting of this program, only ${names.slice(0, 3).map(quoted).join(", ")}`,
+    );
   throw new ConfigError(`Cannot use ${name}: ${clausesOf(found, variables, place.lines).join("; ")}`);
 }
 
@@ -214,7 +225,8 @@ function clausesOf(
   return first.map(({ path, text }) => {
     const name = path.replace(/\.\d+$/, "");
     const [variable, line] = [variables.get(name), lines?.get(name)];
-    if (variable !== undefined) return `${path} ${text} (from ${VARIABLE}${variable})`;
+    if (variable?.endsWith(variableOf(path.split("."), "")) === true) return `${variable} ${text}`;
+    if (variable !== undefined) return `${path} ${text} (in ${variable})`;
     return line === undefined ? `${path} ${text}` : `${path} ${text} (line ${line})`;
   });
 }

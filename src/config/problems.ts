@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import type { SchemaError } from "../base/json-schema.ts";
+import { oneOf } from "../base/text.ts";
 import { isDay } from "../base/time.ts";
 import { addressProblem } from "./address.ts";
 import {
@@ -23,22 +24,43 @@ export const schemaProblems = (errors: readonly SchemaError[]): Problem[] =>
   errors.map((error) => {
     const path = error.instancePath.split("/").slice(1);
     if (error.keyword === "required") return missing([...path, String(error.params["missingProperty"])]);
-    return { path: path.join("."), text: schemaText(error) };
+    const { keyword, params, data, parentSchema } = error;
+    const text =
+      keyword === "maxLength"
+        ? `must have at most ${params["limit"]} characters`
+        : mustBe(data, ruleOf(parentSchema as SpecProperty, isRoot(path.at(-1)) ? data : undefined));
+    return { path: path.join("."), text };
   });
 
-/** Quotes nothing: people paste keys into the wrong field. */
-function schemaText({ keyword, message = "is wrong", parentSchema }: SchemaError): string {
-  const property = parentSchema as SpecProperty;
-  switch (keyword) {
-    case "type":
-      return `must be of type ${typeOf(property)}`;
-    case "enum":
-      return `must be one of ${(property.enum ?? []).map((word) => JSON.stringify(word)).join(", ")}`;
-    case "pattern":
-      return `must look like this: ${property.pattern_descriptor ?? property.pattern}`;
+/** @param address the wrong value of the root of an API */
+function ruleOf(property: SpecProperty & { minimum?: number; maximum?: number }, address: unknown): string {
+  const { enum: words, minimum, maximum, pattern_descriptor: form = "text", properties = {} } = property;
+  switch (typeOf(property)) {
+    case "integer":
+      return `a whole number ${maximum === undefined ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`}`;
+    case "boolean":
+      return "true or false";
+    case "array":
+      return "a list of texts";
+    case "object":
+      return `an object, such as {${quoted(Object.keys(properties)[0] ?? "")}: …}`;
     default:
-      return message;
+      if (words !== undefined) return oneOf(words.map(String), quoted);
+      return typeof address === "string" && HOST.test(address) ? `"https://${address}"` : form;
   }
+}
+
+const HOST = /^(?:[a-z-]+\.)+[a-z]{2,}(?::\d{1,5})?$/i;
+/** Numbers, dates, short words and hosts. */
+const PLAIN =
+  /^(?:[-+\d.,:/TZ ]{1,20}|[a-z]{1,12}|(?:[a-z]{3,5}:\/\/)?(?:[a-z-]+\.)+[a-z]{2,}(?::\d{1,5})?)$/i;
+
+/** Quotes only what cannot be a key: people paste keys into the wrong setting. */
+function mustBe(value: unknown, rule: string): string {
+  const isPlain = ["number", "boolean"].includes(typeof value) || PLAIN.test(String(value));
+  return isPlain && typeof value !== "object"
+    ? `is ${JSON.stringify(value)}: it must be ${rule}`
+    : `must be ${rule}`;
 }
 
 /** Problems that no schema can describe, of properties whose type is right. */
@@ -69,7 +91,7 @@ function textProblem(text: string, name: string | undefined, property: SpecPrope
   if (!isItemList(name) && LOST.test(text))
     return "has characters that were lost (U+FFFD): write it again, as UTF-8";
   if (isDayProperty(property.items ?? property) && !isDay(text))
-    return "must be a date that exists, YYYY-MM-DD or a date-time";
+    return mustBe(text, "a date that exists, such as 2026-01-31");
   if (isFile(name) && /^~(?:\/|$)/.test(text))
     return 'begins with "~", which only shells replace. Write the whole path';
   return isRoot(name) ? addressProblem(text, insecure) : undefined;

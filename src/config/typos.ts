@@ -48,8 +48,8 @@ export const typoProblems = (unknown: readonly Unknown[]): Problem[] =>
     meant === undefined ? [] : [{ path: name, text: `is not a setting. Did you mean ${quoted(meant)}?` }],
   );
 
-/** A warning for each of the others. */
-export const unknownWarnings = (unknown: readonly Unknown[]): readonly string[] =>
+/** A warning for each of the others. @param place the config in words */
+export const unknownWarnings = (unknown: readonly Unknown[], place: string): readonly string[] =>
   unknown
     .filter(({ meant }) => meant === undefined)
-    .map(({ name }) => `Unknown setting "${name}". It has no effect`);
+    .map(({ name }) => `Unknown setting "${name}" in ${place}. It has no effect`);

@@ -6,7 +6,7 @@ import { type LogLevel, logLevelOf } from "../protocol/log.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
 import { stateOf } from "../state/resume.ts";
-import { type Event, type Notice, warning } from "../sync/event.ts";
+import { type Event, info, type Notice, warning } from "../sync/event.ts";
 import { streamEvents } from "./read-stream.ts";
 import type { Reader, RequestedStream } from "./reader.ts";
 import { RowReader } from "./row-reader.ts";
@@ -69,6 +69,7 @@ export async function withRun<Result>(
   reporter.measure?.(() => session.usage);
   const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));
   try {
+    if (config.note !== undefined) await emit(info(config.note));
     for (const text of config.warnings) await emit(warning(text));
     const { readers: others, privacy } = await guests(session, rows);
     const readers = [...rows, ...others];

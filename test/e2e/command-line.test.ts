@@ -187,6 +187,59 @@ describe("read", () => {
   });
 });
 
+describe("config.json in the working folder", () => {
+  const inFolder = async (words: string, content: unknown, variables: Record<string, string> = {}) => {
+    const folder = await tempDir();
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    if (content !== undefined) await writeFile(join(folder, "config.json"), text);
+    const named = Object.entries(variables).map(([name, value]) => [`CONTACT_INTELLIGENCE_${name}`, value]);
+    return await runAny(process.execPath, [CONNECTOR, ...words.split(" ")], {
+      ...{ cwd: folder, env: Object.fromEntries(named) },
+    });
+  };
+
+  it("is used without --config, and a variable overrides its setting", async () => {
+    const { sandbox, config } = await sandboxWith(QUICK);
+    const settings = JSON.parse(await readFile(config, "utf8"));
+    for (const [words, end] of [
+      ["check --exit-code", "SUCCEEDED"],
+      ["discover", "people"],
+      ["jobs", "no jobs"],
+      ["plan", '"shard":0'],
+    ] as const) {
+      const { code, stdout, stderr } = await inFolder(words, settings, { NUM_WORKERS: "1" });
+      expect([words, code, stdout], stderr).toEqual([words, 0, expect.stringContaining(end)]);
+    }
+    const { stderr } = await inFolder("read -o contacts", settings, { NUM_WORKERS: "1" });
+    expect(stderr).toContain(
+      'from \\"config.json\\" in this folder and from the environment variable CONTACT_INTELLIGENCE_NUM',
+    );
+    const wrong = await inFolder("check", settings, { API_KEY: "no_such_key" });
+    expect(wrong.stdout).toContain("The key is from the environment variable CONTACT_INTELLIGENCE_API_KEY");
+    // Another program may have left a file of this name.
+    const variables = { BASE_URL: sandbox.url, API_KEY: settings.api_key };
+    const other = await inFolder("check --exit-code", { name: "x" }, variables);
+    expect([other.code, other.stdout]).toEqual([
+      0,
+      expect.stringContaining('in the config file \\"config.json\\"'),
+    ]);
+  });
+
+  it.each<[content: unknown, variables: Record<string, string>, why: string]>([
+    [undefined, {}, "No config found. Run `source-contact-intelligence init`, or name a file with --config"],
+    [undefined, { NUM_WORKERS: "2" }, "Cannot use the environment: base_url is missing"],
+    [{ name: "x" }, {}, 'file \\"config.json\\": it has no setting of this program, only \\"name\\"'],
+    [
+      "{",
+      { BASE_URL: "https://a.example", API_KEY: "k" },
+      'file \\"config.json\\": it is not JSON, see line 1',
+    ],
+  ])("is refused if it says %j and the variables are %j: %s", async (content, variables, why) => {
+    const { code, stdout } = await inFolder("check --exit-code", content, variables);
+    expect([code, stdout]).toEqual([1, expect.stringContaining(why)]);
+  });
+});
+
 describe("where the working folder, the home and the temporary folder are gone", () => {
   const inNoFolder = async (line: string, config: string, folder: string) => {
     const [program, ...words] = line.replaceAll("CONFIG", config).replaceAll("DIR", folder).split(" ");
@@ -254,11 +307,11 @@ describe("init", () => {
     const { host } = new URL(sandbox.url);
     const answers = ["", `127.0.0.1:${await deadPort()}`, host, KEY, "a key", sandbox.key];
     const { code, shown } = await atTerminal([CONNECTOR, "init", "--config", path], answers);
-    expect(shown).toMatch(/base_url is missing(?:.|\n)*the connection was refused/);
+    expect(shown).toMatch(/The address is missing(?:.|\n)*the connection was refused/);
     expect(shown).toContain(`The service answers at http://${host}`);
     expect(shown.match(/Address of the Public API/g)?.length).toBeGreaterThanOrEqual(3);
     expect(shown).toMatch(
-      /INVALID_API_KEY(?:.|\n)*api_key must look like this(?:.|\n)*This key can read people/,
+      /INVALID_API_KEY(?:.|\n)*api_key must be the key alone(?:.|\n)*This key can read people/,
     );
     for (const key of [KEY, sandbox.key]) expect(shown).not.toContain(key);
     const written = { base_url: sandbox.url, api_key: sandbox.key };
@@ -269,7 +322,7 @@ describe("init", () => {
 
   it.each([
     ["a key that does not work", (url: string) => `${url}\n${KEY}\n`, "INVALID_API_KEY"],
-    ["an address that is none", () => `two words\n${KEY}\n`, "base_url must look like this"],
+    ["an address that is none", () => `two words\n${KEY}\n`, "base_url must be https://"],
     ["no answers", () => "", "stdin ended before all was answered"],
   ])("writes nothing for %s, and says why", async (_what, input, why) => {
     await using sandbox = await startSandbox({ people: 5 });
@@ -292,7 +345,7 @@ describe("init", () => {
       const stdout = new Terminal();
       return { code: await init({ config: path }, testProcess({ stdin, stdout })), said: stdout.text };
     };
-    expect(await answer("\n")).toEqual({ code: 1, said: `"${path}" is as it was\n` });
+    expect(await answer("\n")).toEqual({ code: 1, said: `"${path}" was not changed\n` });
     expect(await readFile(path, "utf8")).toBe("mine");
     const words = `--config "${path}"`;
     const { code, said } = await answer(`y\n${sandbox.url}\n${sandbox.key}\n`);
@@ -300,9 +353,7 @@ describe("init", () => {
     expect(said.split("\n")).toEqual([
       expect.stringMatching(/^This key can read people \(\d+\), companies \(\d+\)/),
       `Wrote "${path}", which only you can read`,
-      "Next:",
-      `  source-contact-intelligence check ${words}`,
-      `  source-contact-intelligence discover ${words} > catalog.json`,
+      "Next, read all people and companies into a folder:",
       `  source-contact-intelligence read ${words} --output contacts`,
       "",
     ]);
@@ -345,6 +396,6 @@ describe("a file in another encoding", () => {
     const { config } = await sandboxWith(QUICK, { hash_fields: ["email"] });
     const env = { CONTACT_INTELLIGENCE_HASH_SALT: Buffer.from("gr\u00fcn", "latin1").toString("utf8") };
     const { stdout } = await run(CONNECTOR, ["check", "--config", config], { env });
-    expect(stdout).toContain("hash_salt has characters that were lost (U+FFFD)");
+    expect(stdout).toContain("HASH_SALT has characters that were lost (U+FFFD)");
   });
 });

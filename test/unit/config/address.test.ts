@@ -59,12 +59,12 @@ it.each<[problem: string | undefined, addresses: readonly string[]]>([
       ...["https://host?", "https://host/?a=b", "https://host#"],
     ],
   ],
-  ["since http:// sends the key in clear", ["http://host", "http://localhost.example"]],
-])("reports the problem %j for %j", (problem, addresses) => {
+  ["because http:// sends the key unencrypted", ["http://host", "http://localhost.example"]],
+])("the problem %j is that of %j", (problem, addresses) => {
   for (const text of addresses) {
     const found = addressProblem(text, false);
     if (problem === undefined) expect(found, text).toBeUndefined();
     else expect(found, text).toContain(problem);
-    expect(addressProblem(text, true), text).toBe(problem?.includes("in clear") ? undefined : found);
+    expect(addressProblem(text, true), text).toBe(problem?.includes("unencrypted") ? undefined : found);
   }
 });

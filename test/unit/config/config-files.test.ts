@@ -13,8 +13,9 @@ describe("openConfig()", () => {
   it("names the file, or the environment, in what is wrong and in where settings come from", async () => {
     const good = await file("good.json", account);
     expect((await openConfig(good, {})).origins.get("api_key")).toBe(`the config file "${good}"`);
-    await expect(openConfig(undefined, {})).rejects.toThrow(
-      "Cannot use the environment (no file is named with --config, and there is no config.json here): base_url is missing",
+    const variables = { CONTACT_INTELLIGENCE_API_KEY: "k" };
+    await expect(openConfig(undefined, variables)).rejects.toThrow(
+      "Cannot use the environment: base_url is missing",
     );
   });
 });
@@ -66,12 +67,15 @@ describe("readConfigs()", () => {
       CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL: "x",
     };
     const wrong = openConfig(name, variables);
-    await expect(wrong).rejects.toThrow(`Cannot use the config file "${name}": external_api.api_url must`);
-    await expect(wrong).rejects.toThrow("; num_workers must be <= 8 (line 8)");
-    await expect(wrong).rejects.toThrow("(from the environment variable CONTACT_INTELLIGENCE_START_DATE)");
-    await expect(wrong).rejects.toThrow("variable CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL)");
-    await expect(openConfigs([name], {})).rejects.toThrow("must be <= 8 (line 8)");
-    // Of several files nobody knows which has the line.
-    await expect(openConfigs([name, name], {})).rejects.toThrow(/must be <= 8(?! \(line)/);
+    await expect(wrong).rejects.toThrow(
+      `Cannot use the config file "${name}": CONTACT_INTELLIGENCE_EXTERNAL_API__API_URL is "x": it must be https`,
+    );
+    await expect(wrong).rejects.toThrow(
+      "; num_workers is 99: it must be a whole number from 1 to 8 (line 8)",
+    );
+    await expect(wrong).rejects.toThrow('; CONTACT_INTELLIGENCE_START_DATE is "tomorrow": it must be');
+    await expect(openConfigs([name], {})).rejects.toThrow("from 1 to 8 (line 8)");
+    // Any of several files may have the line.
+    await expect(openConfigs([name, name], {})).rejects.toThrow(/from 1 to 8(?! \(line)/);
   });
 });

@@ -15,7 +15,10 @@ const configOf = (settings: object, variables: object = {}): Config =>
 
 const environmentOf = (variables: object): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(variables).map(([name, text]) => [`CONTACT_INTELLIGENCE_${name}`, String(text)]),
+    Object.entries(variables).map(([name, text]) => [
+      `CONTACT_INTELLIGENCE_${name.toUpperCase()}`,
+      String(text),
+    ]),
   );
 
 /** The message that a config is refused with. */
@@ -106,29 +109,39 @@ describe("a config", () => {
     const today = Date.parse(new Date().toISOString().slice(0, 10));
     const ago = (now: number): string => new Date(now - 30 * 86_400_000).toISOString().slice(0, 10);
     expect([ago(today), ago(today + 86_400_000)]).toContain(configOf({ start_date: " 30d " }).startDate);
-    expect(refused({ end_date: "30d" })).toContain("end_date must look like this: YYYY-MM-DD");
+    expect(refused({ end_date: "30d" })).toContain("end_date must be YYYY-MM-DD");
   });
 
   it.each<[settings: object, why: string]>([
     [{ base_url: null }, "base_url is missing: set it in the config or as CONTACT_INTELLIGENCE_BASE_URL"],
-    [{ base_url: "ftp://host" }, "base_url must look like this: https://host or https://host/path"],
+    [
+      { base_url: "contacts.example.com" },
+      'base_url is "contacts.example.com": it must be "https://contacts.example.com"',
+    ],
+    [{ base_url: "ftp://host" }, "base_url must be https://host or https://host/path"],
     [{ external_api: { ...external, api_url: "http://a.example" } }, "set allow_insecure_http to true"],
-    [{ api_key: "two words" }, "api_key must look like this: the key alone"],
-    [{ api_key: "ключ" }, "api_key must look like this"],
-    [{ num_workers: 9 }, "num_workers must be <= 8"],
-    [{ lookback_window_days: 0 }, "lookback_window_days must be >= 1"],
-    [{ max_window_rows: "many" }, "max_window_rows must be of type integer"],
-    [{ is_user: "maybe" }, 'is_user must be one of "all", "true", "false"'],
-    [{ drop_fields: ["email", 7] }, "drop_fields.1 must be of type string"],
-    [{ email_verification: [7] }, "email_verification must be of type object"],
-    [{ start_date: "2026-02-30" }, "must be a date that exists, YYYY-MM-DD or a date-time"],
+    [{ api_key: "two words" }, "api_key must be the key alone"],
+    [{ api_key: "ключ" }, "api_key must be the key alone"],
+    [{ num_workers: 9 }, "num_workers is 9: it must be a whole number from 1 to 8"],
+    [{ lookback_window_days: 0 }, "lookback_window_days is 0: it must be a whole number from 1 to 366"],
+    [{ max_window_rows: "many" }, 'max_window_rows is "many": it must be a whole number of at least 1000'],
+    [{ is_user: "maybe" }, 'is_user is "maybe": it must be "all", "true" or "false"'],
+    [{ drop_fields: ["email", 7] }, "drop_fields.1 is 7: it must be text"],
+    [{ email_verification: [7] }, 'email_verification must be an object, such as {"emails": …}'],
+    [
+      { start_date: "2026-02-30" },
+      'start_date is "2026-02-30": it must be a date that exists, such as 2026-01-31',
+    ],
     [
       { hash_salt: "gr\ufffdn" },
       "hash_salt has characters that were lost (U+FFFD): write it again, as UTF-8",
     ],
     [{ drop_fields: ["email", "\ud800"] }, "drop_fields.1 has characters that were lost"],
-    [{ end_date: "yesterday" }, "end_date must look like this: YYYY-MM-DD"],
-    [{ ignore_missing_days: ["2026-01-02", "soon"] }, "ignore_missing_days.1 must "],
+    [{ end_date: "yesterday" }, 'end_date is "yesterday": it must be YYYY-MM-DD'],
+    [
+      { ignore_missing_days: ["2026-01-02", "soon"] },
+      'ignore_missing_days.1 is "soon": it must be YYYY-MM-DD',
+    ],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
     [{ company_lookup: { domains: ["a.com"] } }, "company_lookup needs external_api"],
     [{ email_verification: { emails: ["a@b.com"] } }, "email_verification needs external_api"],
@@ -144,13 +157,20 @@ describe("a config", () => {
       { api_key: undefined, api_kye: KEY },
       'api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY; api_kye is not a setting. Did you mean "api_key"?',
     ],
-    [{ hash_salt: "x".repeat(1_001) }, "hash_salt must NOT have more than 1000 characters"],
+    [{ hash_salt: "x".repeat(1_001) }, "hash_salt must have at most 1000 characters"],
     [
       { colour: JSON.parse(`${"[".repeat(100)}${"]".repeat(100)}`) },
       "it is nested more than 100 levels deep",
     ],
   ])("is refused for %j: %s", (settings, why) => {
     expect(refused(settings)).toContain(why);
+  });
+
+  it("of another program is said to be one", () => {
+    const of = (value: object) => refusal(value).replace(/^Cannot use the config: /, "");
+    expect(of({ name: "x", version: 1 })).toBe('it has no setting of this program, only "name", "version"');
+    expect(of({ name: "x", baseUrl: 1 })).toContain('Did you mean "base_url"?');
+    expect(parseConfig({ name: "x" }, environmentOf(account)).apiKey).toBe(KEY);
   });
 
   it("says all that is wrong in one message, each setting once, with its place and line", () => {
@@ -162,20 +182,28 @@ describe("a config", () => {
     const settings = { ...account, num_workers: 9, drop_fields: [1, "a"], is_user: "x" };
     const environment = environmentOf({ IS_USER: "y", DROP_FEILDS: "z" });
     expect(() => parseConfig(settings, environment, { name: "it", lines })).toThrow(
-      'Cannot use it: is_user must be one of "all", "true", "false" (from the environment variable CONTACT_INTELLIGENCE_IS_USER); ' +
-        "drop_fields.0 must be of type string (line 4); num_workers must be <= 8 (line 3); " +
+      'Cannot use it: CONTACT_INTELLIGENCE_IS_USER is "y": it must be "all", "true" or "false"; ' +
+        "drop_fields.0 is 1: it must be text (line 4); num_workers is 9: it must be a whole number from 1 to 8 (line 3); " +
         "the environment variable CONTACT_INTELLIGENCE_DROP_FEILDS is not a setting. " +
         'Did you mean "CONTACT_INTELLIGENCE_DROP_FIELDS"?',
     );
   });
 
   it.each<[settings: object, variables: object, warnings: readonly string[]]>([
-    [{ colour: "red" }, {}, ['Unknown setting "colour". It has no effect']],
-    [{ max_workers: 4 }, {}, ['Unknown setting "max_workers". It has no effect']],
-    [JSON.parse('{"__proto__": {"x": 1}}'), {}, ['Unknown setting "__proto__". It has no effect']],
-    [{ endpoints: { toString: "/x" } }, {}, ['Unknown setting "endpoints.toString". It has no effect']],
-    [{ domains: ["a.com"] }, {}, ['Unknown setting "domains". It has no effect']],
-    [{ "a\u001b[2J\u202e": 1 }, {}, ['Unknown setting "a\\u001b[2J\\u202e". It has no effect']],
+    [{ colour: "red" }, {}, ['Unknown setting "colour" in the config. It has no effect']],
+    [{ max_workers: 4 }, {}, ['Unknown setting "max_workers" in the config. It has no effect']],
+    [
+      JSON.parse('{"__proto__": {"x": 1}}'),
+      {},
+      ['Unknown setting "__proto__" in the config. It has no effect'],
+    ],
+    [
+      { endpoints: { toString: "/x" } },
+      {},
+      ['Unknown setting "endpoints.toString" in the config. It has no effect'],
+    ],
+    [{ domains: ["a.com"] }, {}, ['Unknown setting "domains" in the config. It has no effect']],
+    [{ "a\u001b[2J\u202e": 1 }, {}, ['Unknown setting "a\\u001b[2J\\u202e" in the config. It has no effect']],
     [{}, { SERVICE_HOST: "10.0.0.1", PORT_80_TCP: "tcp://10.0.0.1:80", MAX_WORKERS: "4" }, []],
   ])("is used with a warning for settings that have no effect: %j %j", (settings, variables, warnings) => {
     const config = parseConfig({ ...settings, ...account }, environmentOf(variables));
@@ -215,6 +243,8 @@ describe("a secret", () => {
     [{ base_url: "https://host/?key=hunter2" }],
     [{ base_url: "https://ho st/hunter2" }],
     [{ api_key: `hunter2${"x".repeat(1_000)}` }],
+    [{ source_slug: {}, is_user: "hunter2" }],
+    [{ idle_timeout_seconds: "hunter2 and more" }],
     [{}, { EXTERNAL_API: "{hunter2" }],
   ])("that was pasted into the wrong place is not quoted: %j %j", (settings, variables) => {
     expect(refused(settings, variables)).not.toContain("hunter2");
@@ -256,9 +286,11 @@ describe("the environment", () => {
   });
 
   it.each<[variables: object, why: string]>([
-    [{ NUM_WORKERS: "0x3" }, "num_workers must be of type integer"],
-    [{ VERIFY_COUNTS: "no way" }, "verify_counts must be of type boolean"],
-    [{ EXTERNAL_API: "[1]" }, "external_api must be of type object"],
+    [{ NUM_WORKERS: "0x3" }, "NUM_WORKERS must be a whole number from 1 to 8"],
+    [{ VERIFY_COUNTS: "no way" }, "VERIFY_COUNTS must be true or false"],
+    [{ EXTERNAL_API: "[1]" }, 'EXTERNAL_API must be an object, such as {"api_url": …}'],
+    [{ NUM_WORKERS: "abc" }, 'NUM_WORKERS is "abc": it must be a whole number'],
+    [{ EMAIL_CHECK: '{"emails": 5}' }, "email_check.emails is 5: it must be a list of texts (in CONTACT_"],
     [{ EXTERNAL_API__APIKEY: "x" }, 'Did you mean "CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY"?'],
   ])("is refused for %j: %s", (variables, why) => {
     expect(refused({}, variables)).toContain(why);
