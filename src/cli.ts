@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, Argv } from "yargs";
 import { UsageError } from "./base/errors.ts";
+import { nearestName, oneOf } from "./base/text.ts";
 import type { Runtime } from "./run/runtime.ts";
 
 /** The command that a command line names. */
@@ -34,8 +35,16 @@ export const fileFlag = (describe: string) =>
   ({ ...textFlag(describe), coerce: (value: string) => last(value) || undefined }) as const;
 
 /** A flag that takes one of several words. */
-const choiceFlag = <Choice extends string>(choices: readonly Choice[], describe: string) =>
-  ({ choices, nargs: 1, coerce: (value: Choice) => last(value), describe }) as const;
+export const choiceFlag = <Choice extends string>(
+  name: string,
+  choices: readonly Choice[],
+  describe: string,
+) =>
+  ({
+    ...parsedFlag([name, oneOf(choices)], (text) => choices.find((one) => one === text), describe),
+    type: undefined,
+    choices,
+  }) as const;
 
 /** A flag whose text is parsed. @param parse returns undefined for what is not of the rule */
 const parsedFlag = <Value>(
@@ -53,7 +62,7 @@ const parsedFlag = <Value>(
 
 const countFlag = (name: string, describe: string) =>
   parsedFlag(
-    [name, "a whole number from 1 on"],
+    [name, "a whole number of at least 1"],
     (text) => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
     describe,
   );
@@ -64,16 +73,17 @@ const switchFlag = (describe: string) => ({ type: "boolean", default: false, des
 /** A word behind a command, which cannot be left out. */
 const argument = (describe: string) => ({ type: "string", demandOption: true, describe }) as const;
 
-const CONFIG = { alias: "c", ...textFlag("file (-: stdin); else variables, config.json") } as const;
+const CONFIG = { alias: "c", ...textFlag("settings; default: config.json in this folder") } as const;
 
 export const STATES = {
-  state: { ...fileFlag("state to continue from (- is stdin)"), conflicts: "state-file" },
+  state: { ...fileFlag("state to continue from (-: stdin)"), conflicts: "state-file" },
   "state-file": fileFlag("continue from this state, and update it"),
 } as const;
 
 export const LOG_LEVEL = choiceFlag(
+  "--log-level",
   ["debug", "info", "warning", "error", "critical"],
-  "minimum level of messages on stderr",
+  "least severe messages on stderr",
 );
 
 export const LOG_FORMAT = choiceFlag(["text", "json"], "form of messages on stderr");
@@ -92,28 +102,28 @@ const READ_FLAGS = {
   state: STATES.state,
   stream: { array: true, type: "string", nargs: 1, describe: "read only this stream; repeatable" },
   format: {
-    ...choiceFlag(["airbyte", "jsonl"], "Airbyte messages, or the bare records of one stream"),
+    ...choiceFlag("--format", ["airbyte", "jsonl"], "Airbyte messages, or the rows of one stream"),
     defaultDescription: "airbyte",
   },
   json: JSON_TOO,
   "state-file": STATES["state-file"],
-  "dry-run": { type: "boolean", describe: "show what would be read, and do nothing", conflicts: "summary" },
+  "dry-run": { type: "boolean", describe: "show what the next run reads", conflicts: "summary" },
   limit: countFlag("--limit", "stop after N rows per stream; saves no state"),
-  "full-refresh": { type: "boolean", describe: "ignore the state; repeat no paid job" },
+  "full-refresh": { type: "boolean", describe: "read everything again; buy nothing again" },
   output: {
-    ...fileFlag("write records and state to files in this folder"),
+    ...fileFlag("folder for rows and state"),
     alias: "o",
     conflicts: "state-file",
   },
-  compress: { ...choiceFlag(["gzip"], "compress the files of --output"), implies: "output" },
+  compress: { ...choiceFlag("--compress", ["gzip"], "compress the files of --output"), implies: "output" },
   "file-bytes": { type: "number", hidden: true },
-  summary: fileFlag("write what the run did to this file (JSON)"),
-  plan: { ...fileFlag("plan whose shard is read (see the command plan)"), implies: "shard" },
+  summary: fileFlag("file for the results of the run (JSON)"),
+  plan: { ...fileFlag("plan to read a part of (see plan --help)"), implies: "shard" },
   shard: {
     ...parsedFlag(
       ["--shard", 'the number of a shard, or "open"'],
       (text) => (text === "open" ? ("open" as const) : /^\d{1,9}$/.test(text) ? Number(text) : undefined),
-      "which shard of the plan: its number, or open",
+      "part of the plan: its number, or open",
     ),
     implies: "plan",
   },
@@ -122,12 +132,13 @@ const READ_FLAGS = {
 } as const;
 
 const READ_EXAMPLES = [
-  ["all streams, as Airbyte messages", "read --config config.json > messages.jsonl"],
-  ["all streams into files, and later what is new", "read --config config.json --output contacts"],
+  ["read everything into files; later runs read what is new", "read --output contacts"],
+  ["print 10 people", "read --stream people --format jsonl --limit 10"],
   [
-    "the people who are new since the last run, as bare records",
-    "read --config config.json --format jsonl \\\n    --stream people --state-file state.json",
+    "print the people who are new since the last run",
+    "read --stream people --format jsonl \\\n    --state-file state.json",
   ],
+  ["write Airbyte messages", "read --config config.json > messages.jsonl"],
 ] as const;
 
 const readWords = (words: Argv) =>
@@ -135,7 +146,7 @@ const readWords = (words: Argv) =>
     .options(READ_FLAGS)
     // Named first, it precedes the other group.
     .group("config", "Options:")
-    .group(["plan", "shard"], "One account on several machines:")
+    .group(["plan", "shard"], "To read with several machines:")
     .epilogue(examples(READ_EXAMPLES));
 
 /** Throws UsageError for flags that exclude each other. */
@@ -143,7 +154,7 @@ function toReadOptions(given: FlagsOf<typeof readWords>) {
   const { stream: streams = [], format, ...flags } = given;
   if (format === "jsonl" && flags.output === undefined && streams.length !== 1) {
     throw new UsageError(
-      "--format jsonl writes the bare records of one stream: name it with --stream, or use --output DIR for several",
+      "--format jsonl prints the rows of one stream. Name one stream with --stream, or add --output contacts",
     );
   }
   const json = flags.json || format === "airbyte";
@@ -158,10 +169,10 @@ const JOBS_FLAGS = {
 } as const;
 
 const PLAN_EXAMPLES = [
-  ["a plan of ten shards", "plan --config config.json \\\n    --shards 10 > plan.jsonl"],
-  ["one of them", "read --config config.json \\\n    --plan plan.jsonl --shard 0 --output contacts"],
-  ["the last one", "read --config config.json \\\n    --plan plan.jsonl --shard open --output contacts"],
-  ["one state of all", "state merge contacts/shard-* > state.json"],
+  ["plan two shards", "plan --shards 2 > plan.jsonl"],
+  ["read each shard", "read --plan plan.jsonl --shard 0 -o contacts"],
+  ["the last shard is open: it ends now", "read --plan plan.jsonl --shard open -o contacts"],
+  ["merge the states", "state merge contacts/shard-* > state.json"],
 ] as const;
 
 const planWords = (words: Argv) =>
@@ -169,8 +180,8 @@ const planWords = (words: Argv) =>
     .options({
       config: CONFIG,
       stream: { ...textFlag("stream to split"), default: "people" },
-      shards: countFlag("--shards", "number of shards; default: 1 a million rows"),
-      "shards-at-once": countFlag("--shards-at-once", "shards that run in parallel; default: all"),
+      shards: countFlag("--shards", "number of shards; default: 1 per million rows"),
+      "shards-at-once": countFlag("--shards-at-once", "shards that run at one time; default: all"),
       json: JSON_TOO,
     })
     .epilogue(examples(PLAN_EXAMPLES));
@@ -182,22 +193,32 @@ const MAX_AGE = parsedFlag(
   ["--max-age", "a number of minutes, hours or days, such as 26h"],
   (text) =>
     /^\d{1,6}[mhd]$/.test(text) ? Number.parseInt(text, 10) * (UNIT_MS[text.slice(-1)] ?? 0) : undefined,
-  "exit with 1 if a stream is older, such as 26h",
+  "exit with 1 if a stream is older: 26h, 90m, 2d",
 );
 
 const RECONCILE_FLAGS = {
   config: CONFIG,
-  table: { ...textFlag("CSV or JSON lines with key and cursor"), demandOption: true },
-  stream: { ...textFlag("stream of the table"), default: "people" },
-  state: fileFlag("state of the syncs that filled it"),
-  output: { alias: "o", ...fileFlag("folder that takes what differs") },
+  table: { ...textFlag("your table: CSV or JSON lines (-: stdin)"), demandOption: true },
+  stream: { ...textFlag("stream in the table"), default: "people" },
+  state: fileFlag("state of the runs that filled the table"),
+  output: { alias: "o", ...fileFlag("folder for the differences") },
   // It changes nothing.
   full: { ...switchFlag(""), hidden: true },
-  timezone: textFlag("zone of dates without an offset"),
-  "yes-gone": countFlag("--yes-gone", "accept that this many are gone"),
-  recheck: textFlag("state file: read lost days again"),
-  "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
+  timezone: textFlag("time zone of dates without an offset"),
+  "yes-gone": countFlag("--yes-gone", "accept that N rows are gone"),
+  recheck: textFlag("state file; the next run reads lost rows again"),
+  json: JSON_TOO,
 } as const;
+
+const reconcileWords = (words: Argv) =>
+  words.options(RECONCILE_FLAGS).epilogue(
+    examples([
+      ["compare a table of people with the service", "reconcile --table keys.csv --state contacts"],
+      ["read lost rows again with the next run", "reconcile --table keys.csv --recheck state.json"],
+    ]),
+  );
+
+const STATE_USAGE = `Usage: ${NAME} state show FILE, or state merge FILES... Example: ${NAME} state show contacts`;
 
 const addStateCommands: AddCommand = (words, choose) =>
   words
@@ -206,10 +227,11 @@ const addStateCommands: AddCommand = (words, choose) =>
       false,
       (merge) =>
         merge
-          .usage(`${NAME} state merge STATES..`)
-          .epilogue("Prints one state that says what the states of all shards say.")
+          .usage(`${NAME} state merge FILES...`)
+          .epilogue("Merges the states of all shards into one state.")
           .positional("states", { array: true, ...argument("state files, or folders of read --output") })
-          .option("partial", switchFlag("leave days of no state to the next run")),
+          .option("partial", switchFlag("allow days that are in no state; the next run reads them"))
+          .option("json", JSON_TOO),
       (flags) =>
         choose(async (runtime) => (await import("./commands/state-merge.ts")).stateMerge(flags, runtime)),
     )
@@ -220,11 +242,11 @@ const addStateCommands: AddCommand = (words, choose) =>
         show
           .usage(`${NAME} state show FILE`)
           .epilogue("Shows how far each stream has come, and what the next run reads.")
-          .positional("file", argument("state file or folder (- is stdin)"))
-          .option("config", fileFlag("settings of the next run; default: the defaults"))
+          .positional("file", argument("state file or folder (-: stdin)"))
+          .option("config", CONFIG)
           .option("max-age", MAX_AGE)
           .option("sql", {
-            ...choiceFlag(["duckdb", "postgres"], "print SQL that makes tables of the folder"),
+            ...choiceFlag("--sql", ["duckdb", "postgres"], "print SQL that makes tables of the folder"),
             conflicts: ["config", "max-age"],
           }),
       ({ file, maxAge, config, sql }) => {
@@ -237,31 +259,31 @@ const addStateCommands: AddCommand = (words, choose) =>
         );
       },
     )
-    .demandCommand(1, 1, "Say what to do with the state: show or merge", "Name only one command")
+    .demandCommand(1, 1, STATE_USAGE, STATE_USAGE)
     // The parser's own list has too little room for the names of these two.
     .epilogue(
       examples([
-        ["how far each stream has come", "state show state.json"],
-        ["whether a stream has not been complete for too long", "state show --max-age 26h state.json"],
-        ["tables of the rows in a folder", "state show contacts --sql postgres | psql"],
-        ["one state of the shards of a plan", "state merge contacts/shard-*"],
+        ["show how far each stream is", "state show contacts"],
+        ["exit with 1 if a stream is older than 26 hours", "state show contacts --max-age 26h"],
+        ["make tables of the rows in a folder", "state show contacts --sql postgres | psql"],
+        ["merge the states of shards", "state merge contacts/shard-* > state.json"],
       ]),
     );
 
 /** In the order of the help text. */
 const addCommands: AddCommand = (parser, choose) =>
   parser
-    .command("init", "ask for address and key, and save them", INIT_FLAGS, (flags) =>
+    .command("init", "ask two questions, write config.json", INIT_FLAGS, (flags) =>
       choose(async (runtime) => (await import("./commands/init.ts")).init(flags, runtime)),
     )
-    .command("spec", "print the settings as a SPEC message", {}, () => choose(runSpec))
-    .command("check", "test the config and its key", CHECK_FLAGS, (flags) =>
+    .command("spec", "print the settings for Airbyte (JSON)", {}, () => choose(runSpec))
+    .command("check", "test the settings and the key", CHECK_FLAGS, (flags) =>
       choose(async (runtime) => (await import("./commands/check.ts")).check(flags, runtime)),
     )
-    .command("discover", "show or print the streams", { config: CONFIG, json: JSON_TOO }, (flags) =>
+    .command("discover", "show the streams and their fields", { config: CONFIG, json: JSON_TOO }, (flags) =>
       choose(async (runtime) => (await import("./commands/discover.ts")).discover(flags, runtime)),
     )
-    .command("read", "read streams to stdout or into files", readWords, (flags) => {
+    .command("read", "read rows into files or to stdout", readWords, (flags) => {
       const options = toReadOptions(flags);
       const run: Command["run"] = async (runtime) =>
         (await import("./commands/read.ts")).read(options, runtime);
@@ -273,19 +295,24 @@ const addCommands: AddCommand = (parser, choose) =>
     .command("plan", "split a stream for several machines", planWords, (flags) =>
       choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
     )
-    .command("state", "show a state, or merge those of shards", (words) => addStateCommands(words, choose))
-    .command("reconcile", "compare a table with the service", RECONCILE_FLAGS, (flags) =>
+    .command("state", "show a state, or merge states", (words) => addStateCommands(words, choose))
+    .command("reconcile", "compare your table with the service", reconcileWords, (flags) =>
       choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime)),
     )
-    .demandCommand(1, 1, "Name a command", "Name only one command")
+    .demandCommand(
+      1,
+      1,
+      `Usage: ${NAME} COMMAND. Example: ${NAME} read --output contacts. See: ${NAME} --help`,
+    )
     .recommendCommands()
     .epilogue(
       examples([
-        ["does the key work?", "check --config config.json"],
-        ["the options of a command", "read --help"],
+        ["write config.json", "init"],
+        ["read everything into files; later runs read what is new", "read --output contacts"],
+        ["show the options of a command", "read --help"],
       ]).concat(
-        "\n\nExit codes: 0 all done, 1 another try may help, 2 a person must act.\n",
-        "Calls of Airbyte and Singer only know 0 and 1.",
+        "\n\nExit codes: 0 all done, 1 a retry may help, 2 a person must act.\n",
+        "Airbyte and Singer get only 0 and 1.",
         "\n\nTo try it without an account: contact-intelligence-sandbox demo",
       ),
     );
@@ -302,6 +329,35 @@ export async function parseCommand(words: readonly string[], version: string): P
   // Platforms ask for it alone: loading the parser would take most of the time.
   if (words.length === 1 && words[0] === "spec") return { run: runSpec };
   return await parseWords(NAME, version, words.length === 0 ? ["--help"] : words, addCommands);
+}
+
+/** The parser's sentences, and plainer ones. */
+const PLAINER: readonly (readonly [RegExp, string])[] = [
+  [/^Not enough arguments following: (\S+)$/, "--$1 needs a value"],
+  [/^Arguments (\S+) and (\S+) are mutually exclusive$/, "Use --$1 or --$2, not both"],
+  [/^[\w ]+:\s+(\S+) -> (\S+)$/, "--$1 needs --$2"],
+  [/^Missing required argument: (\S+)$/, "--$1 is missing"],
+  [/^Not enough non-option .*$/, STATE_USAGE],
+  [/^Did you mean (\S+)\?$/, 'There is no such command. Did you mean "$1"?'],
+];
+
+function plainer(message: string, parser: Argv, name: string, words: readonly string[]): string {
+  const [, unknown] = /^Unknown arguments?: ([^,]+)/.exec(message) ?? [];
+  if (unknown !== undefined) {
+    const flag = words.find((word) => word.replace(/^--?|=.*$/g, "") === unknown) ?? unknown;
+    const command = words.slice(
+      0,
+      words.findIndex((word) => word.startsWith("-") || word === unknown),
+    );
+    const { key } = (parser as Argv & { getOptions(): { key: object } }).getOptions();
+    const isFlag = flag.startsWith("-");
+    const meant = flag.startsWith("--") ? nearestName(unknown, Object.keys(key)) : undefined;
+    const advice =
+      meant === undefined ? `See: ${[name, ...command, "--help"].join(" ")}` : `Did you mean "--${meant}"?`;
+    return `Unknown ${isFlag ? "flag" : "word"} "${flag.replace(/=.*/, "")}". ${advice}`;
+  }
+  const [pattern, text] = PLAINER.find(([sentence]) => sentence.test(message)) ?? [];
+  return pattern === undefined ? message : message.replace(pattern, text ?? "");
 }
 
 /**
@@ -327,7 +383,7 @@ export async function parseWords(
     command = { run, isForPlatform };
   });
   const text = await new Promise<string>((resolve, reject) => {
-    const refuse = (message: string): void => reject(new UsageError(message));
+    const refuse = (message: string): void => reject(new UsageError(plainer(message, parser, name, words)));
     parser
       .fail((message, error) => refuse(message || error?.message))
       .parseAsync([...words], {}, (error, _flags, output) =>

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { systemClock } from "./base/clock.ts";
-import { UsageError } from "./base/errors.ts";
+import { ConfigError, OutputError, UsageError } from "./base/errors.ts";
 import { readPackageFile } from "./base/package-file.ts";
 import type { Command } from "./cli.ts";
 import { systemProcesses } from "./output/files/processes.ts";
@@ -68,7 +68,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
 }
 
 const ADRIFT =
-  "The folder in which this program was started is gone, so that only absolute paths lead anywhere\n";
+  "The folder in which this program was started is gone. Use absolute paths, or start it in another folder\n";
 
 /** Libraries ask for the working folder although every path is absolute. In one that was removed, relative ones lead nowhere. */
 function lacksFolder(): boolean {
@@ -126,7 +126,9 @@ async function reportError(
   if (error instanceof OutputClosed && error.isUnread) return command?.isForPlatform === true ? 1 : 0;
   const text = error instanceof Error ? error.message : String(error);
   stderr.write(`${fitText(text)}\n`);
-  return error instanceof UsageError ? 2 : 1;
+  const isForPerson =
+    error instanceof ConfigError && !(error instanceof OutputError) && command?.isForPlatform !== true;
+  return error instanceof UsageError || isForPerson ? 2 : 1;
 }
 
 /** Ends as the signal would have ended us; as PID 1 the kernel ignores a signal sent to ourselves. */

@@ -1,8 +1,8 @@
 import {
   type AddCommand,
   type Command,
+  choiceFlag,
   fileFlag,
-  LOG_FORMAT,
   LOG_LEVEL,
   parseWords,
   STATES,
@@ -11,34 +11,35 @@ import {
 
 const TAP_FLAGS = {
   config: {
-    ...textFlag("config file (- is stdin, ENV the environment)"),
+    ...textFlag("settings (-: stdin, ENV: variables); repeatable"),
     ...{ alias: "c", coerce: (value: string | readonly string[]) => [value].flat() },
   },
-  discover: { alias: "d", type: "boolean", describe: "print the catalog of streams" },
+  discover: { alias: "d", type: "boolean", describe: "print the catalog" },
   catalog: fileFlag("streams and fields to read; default: all"),
   properties: { alias: "p", ...fileFlag("older name of --catalog") },
   state: { alias: "s", ...STATES.state },
   "state-file": STATES["state-file"],
-  about: { type: "boolean", describe: "describe this tap" },
-  format: {
-    choices: ["text", "json", "markdown", "meltano", "meltano-hub"] as const,
-    describe: "form of --about; default: text",
-  },
-  test: { type: "string", describe: "say what the key can read; buys nothing" },
+  about: { type: "boolean", describe: "list all settings and streams" },
+  format: choiceFlag(
+    "--format",
+    ["text", "json", "markdown", "meltano", "meltano-hub"],
+    "form of --about; default: text",
+  ),
+  test: { type: "string", describe: "test the settings and the key" },
   "log-level": LOG_LEVEL,
   "log-format": { ...LOG_FORMAT, defaultDescription: "json; at a terminal text" },
 } as const;
 
 const EXAMPLES = [
   "Examples:",
-  "  # list the streams and their fields",
+  "  # print the streams and their fields",
   "  tap-contact-intelligence --config config.json --discover > catalog.json",
   "  # read what the catalog selects",
   "  tap-contact-intelligence --config config.json --catalog catalog.json \\\n    | target-jsonl",
 ].join("\n");
 
 /**
- * Parses the Singer flags. Orchestrators put flags together, so that flags which a mode has no use for are harmless.
+ * Parses the Singer flags. Orchestrators put flags together, so a mode ignores the flags that it does not use.
  * Throws UsageError.
  */
 export const parseTapCommand = (words: readonly string[], version: string): Promise<Command> =>

@@ -3,12 +3,12 @@ import { plural, shown, table, toLatin1 } from "../base/text.ts";
 import { secretsOf } from "../config/config.ts";
 import { openConfig } from "../config/config-files.ts";
 import { describeJobs, type Forecast, forecastsOf, invalidText } from "../jobs/report.ts";
-import { readText } from "../output/files/read-file.ts";
 import { onlyRead } from "../output/sink.ts";
+import { readState } from "../output/state-file.ts";
 import { secretMask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { parseStateText, statesByName } from "../state/envelopes.ts";
+import { statesByName } from "../state/envelopes.ts";
 
 export type JobsOptions = {
   readonly config: string | undefined;
@@ -23,7 +23,7 @@ export async function jobs(options: JobsOptions, runtime: Runtime): Promise<numb
   const config = await openConfig(options.config, runtime.environment);
   const mask = secretMask(secretsOf(config));
   const { state: path } = onlyRead(options);
-  const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
+  const states = path === undefined ? new Map() : (await readState(path)).streams;
   const forecasts = await forecastsOf(config, runtime.environment, statesByName(states));
   const about = await describeJobs(config, runtime.environment);
   const text = options.json

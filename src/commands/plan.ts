@@ -18,7 +18,7 @@ export type PlanOptions = {
   readonly shards: number | undefined;
   /** How many of them are read at the same time; undefined: all. */
   readonly shardsAtOnce: number | undefined;
-  /** Whether a person at a terminal gets the lines of the file too, and no table. */
+  /** Whether a person at a terminal gets JSON too, and not a table. */
   readonly json?: boolean;
 };
 
@@ -32,9 +32,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
     await withGuests({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
       const spec = ROW_STREAMS.find(({ name }) => name === stream);
       if (spec === undefined || !(await new RowReader(spec, session).reading()).isDated) {
-        throw new ConfigError(
-          `Cannot plan "${stream}": only streams whose records have a date can be split into shards, such as "people"`,
-        );
+        throw new ConfigError(`Cannot plan "${stream}": shards need a stream with dates, such as "people"`);
       }
       const service = session.streamApi(spec, { cursor: spec.cursorField, schema: null });
       const range = { from: config.startDate, to: config.endDate };
@@ -64,6 +62,6 @@ function tableOf(shards: readonly Shard[]): readonly string[] {
         shown(own),
       ]),
     ]),
-    `${plural(rows, "row")} with a date. To keep the plan, add: > plan.jsonl`,
+    `${plural(rows, "row")} with a date. To save the plan, add: > plan.jsonl`,
   ];
 }

@@ -82,9 +82,8 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const isPlatform = isPlain && asked.format === "airbyte";
   const all = await openConfig(asked.config, runtime.environment, isPlatform);
   const part = await openPart(asked, all);
-  if (part === undefined) {
-    const text = `The plan has no shard ${asked.shard}: there is nothing to read`;
-    await (await open({}, all)).emit(info(text));
+  if (typeof part === "string") {
+    await (await open({}, all)).emit(warning(part));
     return true;
   }
   const { options, config, shard } = part;

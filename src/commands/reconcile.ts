@@ -1,6 +1,7 @@
+import { existsSync } from "node:fs";
 import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
-import { plural, shown, toLatin1 } from "../base/text.ts";
+import { table as inColumns, oneOf, plural, toLatin1 } from "../base/text.ts";
 import { dayOf } from "../base/time.ts";
 import { incremental } from "../catalog/airbyte.ts";
 import { ROW_STREAMS, type RowStreamSpec } from "../catalog/streams.ts";
@@ -9,7 +10,7 @@ import { readText } from "../output/files/read-file.ts";
 import { writeFailure } from "../output/files/reason.ts";
 import { forgetFiles } from "../output/folder-state.ts";
 import { type OutputOptions, runToEnd } from "../output/output.ts";
-import { StateFile } from "../output/state-file.ts";
+import { readState, StateFile } from "../output/state-file.ts";
 import { SUPPRESSED_BY } from "../privacy/suppress.ts";
 import { write } from "../protocol/writer.ts";
 import { compare, expectedBy } from "../reconcile/compare.ts";
@@ -17,7 +18,7 @@ import { openResults, type Report, withoutFolder } from "../reconcile/results.ts
 import { cannotBeCounted, RowReader } from "../run/row-reader.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { parseStateText, statesByName, streamOfKey } from "../state/envelopes.ts";
+import { statesByName, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { withoutSpansOf } from "../sync/coverage.ts";
 import { type Lines, warning } from "../sync/event.ts";
@@ -37,7 +38,8 @@ export type ReconcileOptions = {
   readonly yesGone: number | undefined;
   /** A state file in which the days of lost rows are marked to be read again. */
   readonly recheck: string | undefined;
-  readonly logFormat?: OutputOptions["logFormat"];
+  /** Whether a person at a terminal gets JSON too. */
+  readonly json: boolean;
 };
 
 /**
@@ -45,12 +47,12 @@ export type ReconcileOptions = {
  * @returns 0 if nothing is lost or stale, 1 if something is, 2 if the question cannot be answered
  */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
-  const { stream, recheck } = options;
+  const { stream, table, recheck } = options;
   const spec = ROW_STREAMS.find(({ name }) => name === stream);
   if (spec === undefined)
-    throw new UsageError(
-      `--stream must be one of ${ROW_STREAMS.map(({ name }) => name).join(", ")}, not "${stream}"`,
-    );
+    throw new UsageError(`--stream must be ${oneOf(ROW_STREAMS.map(({ name }) => name))}, not "${stream}"`);
+  if (table !== "-" && !existsSync(table))
+    throw new UsageError(`Cannot read the table "${table}": it does not exist`);
   let answer = 2;
   let said = "";
   const { logFormat } = options;
@@ -61,20 +63,16 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     // No sync can use this file until the comparison ends.
     const again = recheck === undefined ? undefined : await StateFile.open(recheck, runtime);
     try {
-      if (again !== undefined && statesIn(again, stream).length === 0)
-        throw new ConfigError(`Cannot use the state file "${recheck}": it contains nothing of "${stream}"`);
+      if (again !== undefined && statesIn(again, stream).length === 0) throw hasNothing(again.path, stream);
       await withGuests({ config, runtime, reporter }, async (run) => {
         const found = await compared(options, spec, run).catch((error: unknown) => {
           throw writeFailure(options.output ?? "", error);
         });
         await run.emit({ kind: "close", stream, complete: true });
-        const isTerminal = runtime.stdout.isTTY === true;
-        said = isTerminal ? inWords(found) : `${JSON.stringify(found)}\n`;
-        if (again !== undefined) {
-          await markAgain(again, found);
-          const words = `The next sync with "${recheck}" reads days of lost and stale rows again\n`;
-          said += isTerminal ? words : await readText("state", again.path);
-        }
+        if (again !== undefined) await markAgain(again, found);
+        const isForPerson = runtime.stdout.isTTY === true && !options.json;
+        const state = again === undefined ? "" : await readText("state", again.path);
+        said = isForPerson ? inWords(found, options) : `${JSON.stringify(found)}\n${state}`;
         for (const why of found.unanswered) await run.emit(warning(why));
         if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
       });
@@ -97,21 +95,23 @@ async function compared(
   const [key = ""] = spec.primaryKey;
   if (!config.verifyCounts)
     throw new ConfigError('Cannot compare without proof: set "verify_counts" to true');
-  const states = path === undefined ? new Map() : parseStateText(await readText("state", path)).streams;
+  const states = path === undefined ? new Map() : (await readState(path)).streams;
   const own = statesByName(states).get(stream);
   const { saved, open } = await new RowReader(spec, session).resume(incremental(stream), own);
   // Without a day every row would count as new, and none as lost.
   const state = saved.kind === "read" && saved.state.days.length > 0 ? saved.state : undefined;
-  if (path !== undefined && state === undefined)
-    throw new ConfigError(`Cannot use the state "${path}": it contains nothing of "${stream}"`);
+  if (path !== undefined && state === undefined) throw hasNothing(path, stream);
   const { isDated, isListed } = open(NEW_STATE).source;
   if (!isListed) throw new ConfigError(`Cannot compare. ${cannotBeCounted(spec)}`);
   const cursor = isDated ? spec.cursorField : null;
   const serviceOf = (isFiltered: boolean) =>
     session.streamApi(spec, { cursor, schema: null }, isFiltered ? undefined : {}, false);
-  await emit({ kind: "open", stream });
   let rowsRead = 0;
+  let opened: Promise<void> | undefined;
+  /** Once the table is read: one that cannot be used needs no summary. */
+  const begin = (): Promise<void> => (opened ??= emit({ kind: "open", stream }));
   async function* read(isFiltered: boolean): AsyncGenerator<Lines | number> {
+    await begin();
     const before = rowsRead;
     const events = readRows({
       // Nothing is saved, so that a daily check has nothing to count.
@@ -139,7 +139,8 @@ async function compared(
     publish: output === undefined ? withoutFolder : await openResults(output),
     hasFilters: Object.keys(session.filters(spec)).length > 0,
     isExpected: expectedBy(state, config.startDate, config.endDate),
-    count: isDated && !spec.sampled ? (by) => serviceOf(by).count({ kind: "all" }) : undefined,
+    count:
+      isDated && !spec.sampled ? (by) => begin().then(() => serviceOf(by).count({ kind: "all" })) : undefined,
     requests: () => session.usage.requests,
     keyOf: privacy.replacementFor(stream, key) ?? ((value) => value),
     leave: (line) => rewrite?.(line) ?? line,
@@ -169,20 +170,24 @@ async function markAgain(file: StateFile, { stream, days }: Report): Promise<voi
   }
 }
 
-/** A terminal shows this many days, one a line. */
-const MAX_DAYS = 20;
+const hasNothing = (path: string, stream: string): ConfigError =>
+  new ConfigError(`Cannot use the state "${path}": it does not have the stream "${stream}"`);
 
-function inWords(found: Report): string {
-  const { stream, table_rows, later, suppressed, days } = found;
-  const counts = ({ lost, stale, gone }: Pick<Report, "lost" | "stale" | "gone">): string =>
-    `lost ${shown(lost)}, stale ${shown(stale)}, gone ${shown(gone)}`;
-  const all = Object.entries(days);
-  const more = all.length - MAX_DAYS;
+function inWords(found: Report, { output, recheck }: ReconcileOptions): string {
+  const { stream, table_rows, lost, stale, gone, later, suppressed, days } = found;
+  const differs = [...Object.entries(days)].map(([day, of]) => [day, of.lost, of.stale, of.gone].map(String));
+  const again =
+    recheck === undefined
+      ? "To read lost and stale rows again, add: --recheck STATE-FILE"
+      : `The next run with "${recheck}" reads lost and stale rows again`;
   const lines = [
     `${stream}: ${plural(table_rows, "key")} in the table`,
-    `  ${counts(found)}, newer in the table ${shown(later)}, suppressed ${shown(suppressed)}`,
-    ...all.slice(0, MAX_DAYS).map(([day, of]) => `  ${day}: ${counts(of)}`),
-    ...(more > 0 ? [`  and ${plural(more, "day")} more. --output DIR writes them all`] : []),
+    `  lost ${lost}, stale ${stale}, gone ${gone}, newer in the table ${later}, suppressed ${suppressed}`,
+    ...(differs.length === 0
+      ? []
+      : inColumns([["day", "lost", "stale", "gone"], ...differs]).map((line) => `  ${line}`)),
+    ...(lost + stale === 0 ? [] : [again]),
+    ...(output === undefined ? [] : [`The rows and keys that differ are in "${output}"`]),
   ];
   return `${lines.join("\n")}\n`;
 }

@@ -20,20 +20,23 @@ export type ShardOptions = {
 /** The part of the account that a run reads. `shard` undefined: all of it. */
 export type Part<Options> = { readonly shard?: Shard; readonly config: Config; readonly options: Options };
 
-/** The part that a run reads; undefined if the plan has no such shard. */
+/** The part that a run reads, or a sentence if the plan does not have the shard. */
 export async function openPart<Options extends ShardOptions>(
   asked: Options,
   config: Config,
-): Promise<Part<Options> | undefined> {
+): Promise<Part<Options> | string> {
   const { plan, shard: which } = asked;
   if (plan === undefined || which === undefined) return { config, options: asked };
-  const shards = parsePlan(await readText("plan", plan));
+  const shards = parsePlan(await readText("plan", plan), plan);
   const shard = which === "open" ? shards.find(({ to }) => to === null) : shards[which];
-  if (shard === undefined) return undefined;
+  if (shard === undefined) {
+    const names = shards.map(({ shard: number, to }) => (to === null ? `${number} (open)` : `${number}`));
+    return `The plan has no shard ${which}, only ${names.join(", ")}. Nothing is read`;
+  }
   const other = asked.streams.find((name) => name !== shard.stream);
   if (other !== undefined)
     throw new ConfigError(
-      `Cannot read "${other}" by the plan "${plan}": its shards are of "${shard.stream}"`,
+      `Cannot read "${other}" with the plan "${plan}": its shards are of "${shard.stream}"`,
     );
   const output = asked.output && join(asked.output, shardFolder(shard));
   if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
@@ -44,7 +47,7 @@ export async function openPart<Options extends ShardOptions>(
   };
 }
 
-/** Throws ConfigError for a full refresh: a shard continues from its own state. */
+/** Throws ConfigError for a full refresh, because a shard continues its own state. */
 export function refuseWhole({ stream }: Shard, streams: readonly ConfiguredStream[]): void {
   if (streams.every(({ syncMode }) => syncMode === "incremental")) return;
   throw new ConfigError(

@@ -1,31 +1,36 @@
 import { ConfigError } from "../base/errors.ts";
+import { plural, toLatin1 } from "../base/text.ts";
 import { JOB_STREAMS } from "../catalog/streams.ts";
-import { readStateText } from "../output/files/read-file.ts";
+import { readState } from "../output/state-file.ts";
 import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { mergeStates, type NamedState } from "../shards/merge.ts";
-import { isSingerState, parseStateText, streamOfKey } from "../state/envelopes.ts";
+import { type SavedState, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
+import { covered, isProven } from "../sync/coverage.ts";
 import type { RowState } from "../sync/state.ts";
+import { inWords } from "./state.ts";
 
 export type StateMergeOptions = {
   /** Files, or folders of `read --output`. */
   readonly states: readonly string[];
-  /** Whether days that are in no state may be left to the next run. */
+  /** Whether the next run may read days that are in no state. */
   readonly partial: boolean;
+  /** Whether a person at a terminal gets the state too, and no sentence. */
+  readonly json: boolean;
 };
 
-/** Prints the one state that several make together, in the language of the first. Throws ConfigError. */
+/** Prints the union of several states in the language of the first, or a sentence at a terminal. Throws ConfigError. */
 export async function stateMerge(
-  { states, partial }: StateMergeOptions,
+  { states, partial, json }: StateMergeOptions,
   { stdout }: Runtime,
 ): Promise<number> {
   const streams = new Map<string, NamedState[]>();
-  const texts = await Promise.all(states.map(readStateText));
-  for (const [nth, text] of texts.entries()) {
+  const read = await Promise.all(states.map(readState));
+  for (const [nth, saved] of read.entries()) {
     const name = `"${states[nth]}"`;
-    for (const [key, state] of rowStatesIn(name, text))
+    for (const [key, state] of rowStatesIn(name, saved))
       streams.set(key, [...(streams.get(key) ?? []), { name, state }]);
   }
   const merged = [...streams].map(([key, parts]) => {
@@ -37,25 +42,35 @@ export async function stateMerge(
     type: "STREAM",
     stream: { stream_descriptor: { name }, stream_state: state },
   }));
-  const isSinger = isSingerState(texts[0] ?? "");
+  if (stdout.isTTY === true && !json) {
+    const lines = merged.map(([key, { days }]) => {
+      const proven = inWords(covered(days.filter(isProven))) || "none";
+      return `${key}: ${plural(states.length, "state")} merged. Proven days: ${proven}`;
+    });
+    await write(stdout, toLatin1(`${lines.join("\n")}\nTo save the merged state, add: > state.json\n`));
+    return 0;
+  }
+  const isSinger = read[0]?.isSinger;
   await write(stdout, `${asciiJson(isSinger ? { bookmarks: Object.fromEntries(merged) } : messages)}\n`);
   return 0;
 }
 
 /** The states of the streams with rows. Throws ConfigError for a state of jobs, and for one without such a stream. */
-function rowStatesIn(name: string, text: string): readonly (readonly [key: string, state: RowState])[] {
-  const { streams } = parseStateText(text);
+function rowStatesIn(
+  name: string,
+  { streams }: SavedState,
+): readonly (readonly [key: string, state: RowState])[] {
   const job = JOB_STREAMS.find((spec) => [...streams.keys()].some((key) => streamOfKey(key) === spec.name));
   if (job !== undefined)
     throw new ConfigError(
-      `Cannot merge the state ${name}: "${job.name}" is a stream of jobs, which shards do not read. Keep its ` +
-        "state, which knows what was bought, with the run that buys",
+      `Cannot merge the state ${name}: shards do not read "${job.name}". Keep its state with the ` +
+        "run that buys, because the state knows what was bought",
     );
   const found = [...streams].flatMap(([key, value]) => {
     const state = parseRowState(key, value);
     return state === null ? [] : [[key, state] as const];
   });
   if (found.length === 0)
-    throw new ConfigError(`Cannot merge the state ${name}: it contains no state of a stream with dates`);
+    throw new ConfigError(`Cannot merge the state ${name}: it has no stream with dates`);
   return found;
 }

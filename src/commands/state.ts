@@ -7,10 +7,10 @@ import type { Config } from "../config/config.ts";
 import { findConfig } from "../config/config-files.ts";
 import { configSpec, innerProperty } from "../config/spec.ts";
 import { describeJobState } from "../jobs/report.ts";
-import { readStateText } from "../output/files/read-file.ts";
+import { readState } from "../output/state-file.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { parseStateText, streamOfKey } from "../state/envelopes.ts";
+import { streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { covered, type DayRange, isProven, missingDaysOf, uncovered, withStatus } from "../sync/coverage.ts";
 import { withTurn } from "../sync/daily-check.ts";
@@ -31,7 +31,7 @@ export async function showState(
   { file, config: path, maxAgeMs }: StateOptions,
   runtime: Runtime,
 ): Promise<number> {
-  const { streams } = parseStateText(await readStateText(file));
+  const { streams } = await readState(file);
   const config = await findConfig(path, runtime.environment);
   const now = runtime.clock.now();
   const paragraphs = [...streams].map(([key, saved]) => {
@@ -50,10 +50,10 @@ export async function showState(
 /** The streams with a date that are complete only up to a moment before `limit` (epoch ms), or not at all. */
 function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): readonly string[] {
   const dated = [...streams].filter(([, state]) => isDated(state));
-  if (dated.length === 0) return ["the state contains no stream that is read by its dates"];
+  if (dated.length === 0) return ["the state has no stream that is read by its dates"];
   return dated.flatMap(([stream, saved]) => {
     const until = completeUntil(parseRowState(stream, saved) ?? NEW_STATE);
-    if (until === null) return [`${stream} was never read completely`];
+    if (until === null) return [`${stream} was never complete`];
     return until < limit ? [`${stream} is complete up to ${new Date(until).toISOString()}`] : [];
   });
 }
@@ -90,9 +90,9 @@ function describeStream(
   today: Day,
 ): readonly string[] {
   const job = JOB_STREAMS.find(({ name }) => name === stream);
-  if (!STREAMS.some(({ name }) => name === stream)) return ["this program has no such stream"];
+  if (!STREAMS.some(({ name }) => name === stream)) return ["this program does not know the stream"];
   const { version = null } = objectOf(saved);
-  const written = version === null ? "state without a version" : `state version ${JSON.stringify(version)}`;
+  const written = version === null ? "state without a format" : `state format ${JSON.stringify(version)}`;
   if (job !== undefined) return [written, ...describeJobState(job, saved)];
   if (!isDated(saved)) return [written, "every run reads it from the start"];
   const state = parseRowState(stream, saved);
@@ -103,7 +103,7 @@ function describeStream(
 function describeRows(state: RowState): readonly string[] {
   const { discoveredAt, days, undated, filters, full_refresh } = state;
   return [
-    discoveredAt === null ? "no row is read yet" : `read up to ${discoveredAt}`,
+    `newest row: ${discoveredAt ?? "none"}`,
     `proven days: ${inWords(covered(days.filter(isProven))) || "none"}`,
     `missing days: ${missingDaysOf(days).join(", ") || "none"}`,
     `days to read again: ${inWords(withStatus(days, "again")) || "none"}`,
@@ -120,10 +120,9 @@ function describeNext(saved: RowState, config: Config | undefined, today: Day): 
   const state = withTurn(saved, whatToRead(saved, settings, today), settings, today);
   const plan = whatToRead(state, settings, today, key);
   const { missing, again, holes, reread, undated, window } = plan;
-  const assumed = `, with the defaults (lookback_window_days ${settings.lookbackWindowDays}, no dates)`;
-  const check = plan.daily ? "count the proven days once" : "";
+  const check = plan.daily ? "the counts of the proven days" : "";
   const parts = [
-    plan.isNewKey ? "compare all days with the numbers of the new API key" : check,
+    plan.isNewKey ? "the counts of all days, because the API key is new" : check,
     missing.length > 0 && `missing days: ${missing.join(", ")}`,
     again.length > 0 && `days that changed while they were read: ${inWords(again)}`,
     holes.length > 0 && `days that were never read: ${inWords(holes)}`,
@@ -133,7 +132,7 @@ function describeNext(saved: RowState, config: Config | undefined, today: Day): 
       (window.until === "now" ? `${nameOf(window.from)} up to now` : inWords([[window.from, window.until]])),
   ].flatMap((part) => part || []);
   return [
-    `a run on ${today} reads${config === undefined ? assumed : ""}:`,
+    `a run today (${today}) reads${config === undefined ? ", with default settings" : ""}:`,
     ...(parts.length === 0 ? ["nothing"] : parts).map((part) => `  ${part}`),
   ];
 }
@@ -141,5 +140,5 @@ function describeNext(saved: RowState, config: Config | undefined, today: Day): 
 const nameOf = (day: Day): string => (day === BEGINNING ? "the beginning" : day);
 
 /** "the beginning to 2026-01-31, 2026-02-02" */
-const inWords = (ranges: readonly DayRange[]): string =>
+export const inWords = (ranges: readonly DayRange[]): string =>
   ranges.map(([first, last]) => (first === last ? first : `${nameOf(first)} to ${last}`)).join(", ");

@@ -33,14 +33,14 @@ export async function readItemFile(
     if (isList && list !== undefined && list.separator !== "")
       return { ...list, places: [0], isHeader: false };
     const item = kind === "domain" ? "host" : "address";
-    return `has no column "${kind}". Name one column "${kind}", or write one ${item} alone on each line`;
+    return `has no column "${kind}". Name a column "${kind}", or write one ${item} per line`;
   };
   for await (const found of readCells({ name, path, columns: [[kind, COLUMNS[kind]]], isList: true, guess }))
     for (const row of found) {
       const [text] = row.cells;
       if (typeof text === "string") each(isName(text) ? "the name of a column" : text, row.line);
       else if (text !== undefined && text !== null)
-        throw unusable(name, `line ${row.line} has no text as "${kind}"`);
+        throw unusable(name, `line ${row.line} has a value for "${kind}" that is not text`);
     }
 }
 

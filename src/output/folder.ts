@@ -81,10 +81,12 @@ export class Folder implements Sink {
     const own = join(path, "state.json");
     const isNew = !existsSync(own);
     if (!isNew && to.limit !== undefined)
-      throw new ConfigError(`Cannot write a sample: "${own}" is of an earlier run. Choose another folder`);
+      throw new ConfigError(
+        `Cannot write a sample into "${path}": it has rows of an earlier run. Choose another folder`,
+      );
     if (!isNew && given !== undefined)
       throw new ConfigError(
-        `Cannot continue from --state: the folder has a state of its own in "${own}". Leave --state out, or choose another folder`,
+        `Cannot continue from --state: the folder has its own state "${own}". Leave --state out, or choose another folder`,
       );
     // A state that comes from another folder names the files of that folder.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };

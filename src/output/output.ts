@@ -71,10 +71,15 @@ class Output {
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
   }
 
-  /** Writes the summary of an interrupted run, which a kill leaves behind. Throws ConfigError, now and not after hours. */
+  /** Writes the summary of an interrupted run, which a kill leaves behind. Throws UsageError, now and not after hours. */
   async begin(): Promise<void> {
     const { summary: path } = this.#options;
-    if (path !== undefined) await writeSummary(path, this.#stats.summary(true, null), this.mask.apply);
+    if (path === undefined) return;
+    await writeSummary(path, this.#stats.summary(true, null), this.mask.apply).catch((error: unknown) => {
+      throw error instanceof ConfigError && !(error instanceof OutputError)
+        ? new UsageError(error.message)
+        : error;
+    });
   }
 
   /**

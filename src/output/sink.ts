@@ -7,9 +7,8 @@ import { Writer } from "../protocol/writer.ts";
 import { parseStateText, type SavedState, stateKey } from "../state/envelopes.ts";
 import type { Event, StreamState } from "../sync/event.ts";
 import type { Lock, LockRuntime } from "./files/lock.ts";
-import { readText } from "./files/read-file.ts";
 import { Folder } from "./folder.ts";
-import { StateFile } from "./state-file.ts";
+import { readState, StateFile } from "./state-file.ts";
 
 /** A state whose records have left; null: a sample has none. `files`: those that can be seen by now, with these rows. */
 export type Saved = {
@@ -74,7 +73,7 @@ export async function openSink(
 ): Promise<Sink> {
   const { output, limit } = asked;
   const to = limit === undefined || output !== undefined ? asked : onlyRead(asked);
-  const given = to.state === undefined ? undefined : parseStateText(await readText("state", to.state));
+  const given = to.state === undefined ? undefined : await readState(to.state);
   if (output !== undefined) return await Folder.open(output, to, given, runtime);
   const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
   return stdoutSink(format, mask, runtime, file, given);

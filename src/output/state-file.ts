@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import { ConfigError, OutputError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
-import { parseStateText, type SavedState } from "../state/envelopes.ts";
+import { isSingerState, parseStateText, type SavedState } from "../state/envelopes.ts";
 import type { StreamState } from "../sync/event.ts";
 import { Lock, type LockRuntime } from "./files/lock.ts";
 import { readText } from "./files/read-file.ts";
@@ -41,7 +43,7 @@ export class StateFile {
         throw cannotMake(`replace the state file "${path}"`, cause);
       });
       const isThere = (await statReplaceable(path)) !== undefined;
-      return new StateFile(path, lock, isThere ? parseSaved(path, await readText("state", path)) : seed);
+      return new StateFile(path, lock, isThere ? await readState(path) : seed);
     } catch (error) {
       await lock.release();
       throw error;
@@ -80,15 +82,20 @@ export class StateFile {
   }
 }
 
-function parseSaved(path: string, text: string): SavedState {
+/** Reads the state of a file, of a folder of `read --output`, or of stdin (`-`). Throws ConfigError for an empty text, too. */
+export async function readState(given: string): Promise<SavedState & { readonly isSinger: boolean }> {
+  const isFolder = (await stat(given).catch(() => undefined))?.isDirectory() === true;
+  const path = isFolder ? join(given, "state.json") : given;
+  const text = await readText("state", path);
   try {
-    if (text.trim() === "")
-      throw new ConfigError("It is empty, which no run leaves behind. To read everything, write {} into it");
-    return parseStateText(text);
+    if (text.trim() === "") throw new ConfigError("it is empty");
+    return { ...parseStateText(text), isSinger: isSingerState(text) };
   } catch (cause) {
-    const why = cause instanceof ConfigError ? cause.message : String(cause);
+    if (!(cause instanceof ConfigError)) throw cause;
     const previous = `${path}.previous`;
-    const before = existsSync(previous) ? `. The state before it is in "${previous}"` : "";
-    throw new ConfigError(`Cannot use the state file "${path}": it is damaged. ${why}${before}`, { cause });
+    const before = existsSync(previous)
+      ? `The state before it is in "${previous}"`
+      : "Use the state of an earlier run, or delete the file to read everything again";
+    throw new ConfigError(`Cannot use the state file "${path}": ${cause.message}. ${before}`, { cause });
   }
 }

@@ -23,7 +23,7 @@ export function toSetting(name: string, list: Setting["list"]): Setting {
 export function problemsOf(setting: Setting, configured: readonly StreamSpec[]): readonly string[] {
   const { name, list, stream, path } = setting;
   const field = fieldOf(setting);
-  if (field.includes("") || field.includes("*")) return [`${list} ${quoted(name)} is no field name`];
+  if (field.includes("") || field.includes("*")) return [`${list} ${quoted(name)} is not a field name`];
   const meant = stream === null ? configured : STREAMS.filter((spec) => spec.name === stream);
   const advice = stream === null ? `. Name the streams that you mean: "<stream>.${path[0]}"` : "";
   const needed = meant.flatMap((spec) => neededText(setting, spec) ?? []);

@@ -125,32 +125,32 @@ export function readSuppression(path: string | null): Suppression {
   const name = `suppress_file "${path}"`;
   const text = textOf(name, path);
   if (text.trim() === "")
-    throw unusable(name, "it is empty. If it is to name no one, write a comment into it");
+    throw unusable(name, "it is empty. If that is meant, write a comment into it, such as # none");
   const lines = text.split(/\r\n?|\n/).map((line) => line.trim().replace(/(?:^|\s+)#.*/, ""));
   const entries = lines.map((line) => (line === "" ? [] : namesOf(line)));
   const wrong = linesWith(entries, (names) => names === undefined);
   if (wrong !== "") {
     throw unusable(
       name,
-      `${wrong} is no e-mail, domain or id, and not "sha256:" and the 64 hexadecimal digits of one. Write a host or an ` +
-        "address alone, one a line, without quotes, path or port; an id with other characters as its digest",
+      `${wrong} must be an e-mail, a domain, an id, or "sha256:" and 64 hexadecimal digits. Write one entry per line, ` +
+        "without quotes, path or port. Write an id with other characters as its digest",
     );
   }
   const digits = linesWith(lines, (line) => DIGITS.test(bareOf(line)));
   const warning =
-    `The ${name} has hexadecimal digits alone in ${digits}: they are read as an id, and 64 as a digest too. ` +
-    'Write "sha256:" before a digest. Digests of other kinds name no one';
+    `The ${name} has only hexadecimal digits in ${digits}: they are read as an id, and 64 digits as a digest too. ` +
+    'Write "sha256:" before a digest. Digests of other kinds match no person';
   return new Suppression(
     entries.flatMap((names) => (names?.length ? [names] : [])),
     digits === "" ? [] : [warning],
   );
 }
 
-/** Returns "line 3, 5 and others", or "" if no line is such. */
+/** Returns "line 3", "lines 3, 5 and others", or "" if there is no such line. */
 function linesWith<One>(lines: readonly One[], isSuch: (line: One) => boolean): string {
   const found = lines.flatMap((line, nth) => (isSuch(line) ? [nth + 1] : []));
   if (found.length === 0) return "";
-  return `line ${found.slice(0, MAX_LINES_NAMED).join(", ")}${found.length > MAX_LINES_NAMED ? " and others" : ""}`;
+  return `line${found.length === 1 ? "" : "s"} ${found.slice(0, MAX_LINES_NAMED).join(", ")}${found.length > MAX_LINES_NAMED ? " and others" : ""}`;
 }
 
 /** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */

@@ -71,7 +71,7 @@ function isDate(cell: string): boolean {
   );
 }
 
-const SAY_THE_ZONE = "Say what it means with --timezone, such as UTC, +02:00 or Europe/Berlin";
+const SAY_THE_ZONE = "Add --timezone, such as UTC, +02:00 or Europe/Berlin";
 
 /** Parses dates; returns a text for a date that cannot be used. @throws ConfigError for an unknown zone */
 function momentsIn(zone: string | undefined): (text: string) => Moment | string {
@@ -79,7 +79,7 @@ function momentsIn(zone: string | undefined): (text: string) => Moment | string 
   return (text) => {
     if (NULLS.has(text.toLowerCase())) return NO_MOMENT;
     const at = instant(text);
-    if (Number.isNaN(at)) return "no rule can read";
+    if (Number.isNaN(at)) return "is not a date such as 2026-01-31T10:00:00Z";
     if (!NAIVE.test(text)) return { at, unit: unitOf(text) };
     if (offsetAt === undefined) return `has no offset. ${SAY_THE_ZONE}`;
     // The offset before a change of the clocks may not be the one after it.
@@ -95,7 +95,10 @@ function offsetsOf(zone: string): (at: number) => number {
     const format = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" });
     return (at) => msOf(format.format(at).split("GMT")[1] ?? "") ?? 0;
   } catch (cause) {
-    throw new ConfigError(`Cannot use --timezone ${quoted(zone)}: no such zone. ${SAY_THE_ZONE}`, { cause });
+    throw new ConfigError(
+      `Cannot use --timezone ${quoted(zone)}: there is no such zone. Use UTC, +02:00 or Europe/Berlin`,
+      { cause },
+    );
   }
 }
 

@@ -33,21 +33,21 @@ const LINE = {
   },
 };
 
-const unusablePlan = (why: string): ConfigError =>
-  new ConfigError(`Cannot use the plan: ${why}. Make one with: source-contact-intelligence plan`);
-
 /** Parses the lines of one plan, oldest first. Throws ConfigError for anything else. */
-export function parsePlan(text: string): readonly Shard[] {
+export function parsePlan(text: string, path: string): readonly Shard[] {
+  const unusablePlan = (why: string): ConfigError =>
+    new ConfigError(
+      `Cannot use the plan "${path}": ${why}. Make a plan: source-contact-intelligence plan > plan.jsonl`,
+    );
   const isLine = schemaCompiler({ fill: false })<Shard>(LINE);
   const lines = text.split("\n").flatMap((line, at) => {
     const value = tryParseJson(line);
     if (isLine(value)) return [value];
     if (line.trim() === "") return [];
-    const { instancePath = "", message } = isLine.errors?.[0] ?? {};
-    throw unusablePlan(`line ${at + 1} is no shard: ${`${instancePath.slice(1)} ${message}`.trim()}`);
+    throw unusablePlan(`line ${at + 1} is not a line of a plan`);
   });
   const [first] = lines.sort((a, b) => a.shard - b.shard);
-  if (first === undefined) throw unusablePlan("it has no shards");
+  if (first === undefined) throw unusablePlan("it is empty");
   for (const [index, { plan, stream, shard, from }] of lines.entries()) {
     const last = lines[index - 1]?.to;
     const follows = index === 0 || (typeof last === "string" && from === addDays(last, 1));
@@ -69,12 +69,12 @@ export function shardConfig(
   const refused = config.maxRunSeconds !== null ? "max_run_seconds" : config.rereadDays > 0 && "reread_days";
   if (refused !== false)
     throw new ConfigError(
-      `Cannot read a shard under "${refused}": a shard is read once, to its end. Remove the setting`,
+      `Cannot read a shard with "${refused}": a shard is read once and completely. Remove the setting`,
     );
   const requestsPerMinute = Math.floor(config.requestsPerMinute * share);
   if (requestsPerMinute < 1)
     throw new ConfigError(
-      `Cannot read a shard with a share of ${share} of ${config.requestsPerMinute} requests a minute: it needs at least one. ` +
+      `Cannot read a shard with less than one request per minute: its share is ${share} of ${config.requestsPerMinute}. ` +
         'Plan fewer shards, or raise "requests_per_minute" if the key allows it',
     );
   // Rows only leave closed days: a shard that is read again continues with the day where it stopped.

@@ -33,7 +33,7 @@ const OTHER_MESSAGES =
 /**
  * Reads a state in each envelope that platforms, targets and people keep it in. A value with nothing in it is an empty
  * state; a null blob resets its stream; of two blobs for a stream the last wins. Throws ConfigError for any other shape:
- * a state is never ignored.
+ * a state is never ignored. The message continues the name of the file.
  */
 export function parseState(value: unknown): SavedState {
   const state = new ParsedState();
@@ -41,7 +41,7 @@ export function parseState(value: unknown): SavedState {
   return state.checked();
 }
 
-/** Reads a state file: one JSON value, or the saved output of a run or of a target, a line each. A byte order mark is no content. */
+/** Reads the text of a state file: one JSON value, or the saved output of a run or of a target, a line each. A byte order mark is no content. */
 export function parseStateText(text: string): SavedState {
   const content = text.trim();
   if (content === "") return new ParsedState();
@@ -66,7 +66,7 @@ class ParsedState implements SavedState {
     const { stream_descriptor: descriptor, stream_state: blob } = objectOf(value);
     const { name, namespace } = objectOf(descriptor);
     if (typeof name !== "string") {
-      throw unreadableState("a STREAM state has no stream_descriptor with a name");
+      throw new ConfigError("a STREAM state has no stream_descriptor with a name");
     }
     const isNamed = typeof namespace === "string" && namespace !== "";
     this.#add(stateKey(name, isNamed ? namespace : undefined), blob);
@@ -77,7 +77,7 @@ class ParsedState implements SavedState {
     const isEmpty = [...this.streams.values()].every(isNothing);
     const [first = ""] = this.keys;
     if (isEmpty || this.keys.some((key) => KNOWN.has(streamOfKey(key)))) return this;
-    throw unreadableState(`it has the stream ${quoted(first)}, and none of this source`);
+    throw new ConfigError(`it has the stream ${quoted(first)}, and no stream of this program`);
   }
 
   #add(key: string, blob: unknown): void {
@@ -95,13 +95,13 @@ function parseLines(lines: readonly string[]): SavedState {
     if (!/^\s*[[{]/.test(line)) continue;
     const value = tryParseJson(line);
     if (value === undefined && index < lines.length - 1)
-      throw unreadableState(`line ${index + 1} is not complete JSON`);
+      throw new ConfigError(`line ${index + 1} is not complete JSON`);
     const type = isObject(value) ? value["type"] : undefined;
     if (value === undefined || (typeof type === "string" && OTHER_MESSAGES.test(type))) continue;
     collect(value, state);
     found = true;
   }
-  if (!found) throw unreadableState("the text is not JSON, and no line is a STATE message");
+  if (!found) throw new ConfigError("it is not JSON, and has no line with a STATE message");
   return state.checked();
 }
 
@@ -185,17 +185,12 @@ function merged(base: unknown, over: unknown): unknown {
   return { ...base, ...Object.fromEntries(entries) };
 }
 
-const unknownShape = (value: unknown): ConfigError => unreadableState(`it is ${shapeOf(value)}`);
-
-const unreadableState = (why: string): ConfigError =>
-  new ConfigError(
-    `Cannot use the state: ${why}. Accepted are Airbyte's list of STREAM states, Singer's {"bookmarks": …}, ` +
-      "what Meltano prints or stores, and STATE lines of an earlier run; {} starts from the beginning",
-  );
+const unknownShape = (value: unknown): ConfigError =>
+  new ConfigError(`it is not a state, but ${shapeOf(value)}`);
 
 /** Kinds and names only, never values. */
 function shapeOf(value: unknown): string {
-  if (Array.isArray(value)) return `a list that contains ${value.slice(0, 1).map(kindOf).join()}`;
+  if (Array.isArray(value)) return `a list of ${value.slice(0, 1).map(kindOf).join()}`;
   if (!isObject(value)) return kindOf(value);
   const keys = Object.entries(value).map(([key, inner]) => `${quoted(key)} (${kindOf(inner)})`);
   return `an object with ${keys.slice(0, 5).join(", ")}`;

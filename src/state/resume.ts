@@ -47,7 +47,7 @@ export function resume(
   if (isDelivered) return { kind: "delivered", state };
   const resumed = { ...state, filters, full_refresh, service };
   if (state.discoveredAt === null || state.days.length > 0) return { kind: "read", state: resumed };
-  const why = `The state of "${name}" has a cursor and no days, so nothing in it says which rows were read: everything is read`;
+  const why = `The state of "${name}" has a cursor and no days. Everything is read again`;
   return { kind: "read", state: resumed, why };
 }
 
@@ -60,8 +60,8 @@ function refuseOtherFilters(stream: string, made: Filters, now: Filters): void {
   if (isDeepStrictEqual(made, now)) return;
   const [before, after] = [made, now].map((filters) => filterText(filters) || "no filter");
   throw new ConfigError(
-    `Cannot use the state of "${stream}": it was made with ${before}, the config has ${after}. ` +
-      "Reset the stream, or use a state of its own",
+    `Cannot use the state of "${stream}": its filters were ${before}, and now are ${after}. ` +
+      "Reset the stream, or use another state file or folder",
   );
 }
 
@@ -70,8 +70,8 @@ export function refuseOtherService(stream: string, saved: unknown, service: stri
   const made = objectOf(saved)["service"] ?? null;
   if (made === null || service === null || made === service) return;
   throw new ConfigError(
-    `Cannot use the state of "${stream}": it was made with another base_url, and says nothing of the service at this one. ` +
-      'Reset the stream or use a state of its own; if this is the same service at a new address, remove "service" from the state',
+    `Cannot use the state of "${stream}": it is from another base_url. Reset the stream, or use another ` +
+      'state file or folder. If the service only moved, remove "service" from the state',
   );
 }
 

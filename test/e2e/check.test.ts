@@ -142,8 +142,8 @@ describe("check", () => {
     expect(status).toBe("SUCCEEDED");
     expect(warnings).toEqual([
       `Unknown setting "max_workers" in the config file "${config}". It has no effect`,
-      `The suppress_file "${suppress_file}" has hexadecimal digits alone in line 3: they are read as an id, ` +
-        'and 64 as a digest too. Write "sha256:" before a digest. Digests of other kinds name no one',
+      `The suppress_file "${suppress_file}" has only hexadecimal digits in line 3: they are read as an id, ` +
+        'and 64 digits as a digest too. Write "sha256:" before a digest. Digests of other kinds match no person',
     ]);
     const parts = [
       "people \\(1\\), companies, company_lookups",
@@ -211,7 +211,7 @@ describe("check", () => {
 
   it.each([
     ["company_lookup", "domains_file", "a.example\n", "site,name\na.example,A\n", /no column "domain"/],
-    ["email_verification", "emails_file", "email;name\na@b.example;A\n", undefined, /no such file/],
+    ["email_verification", "emails_file", "email;name\na@b.example;A\n", undefined, /it does not exist/],
   ])("fails for a file of items of %s that no run could use", async (job, setting, good, bad, message) => {
     await using sandbox = await startSandbox({ people: 1 });
     const external_api = { api_url: sandbox.url, api_key: KEY };
@@ -317,7 +317,7 @@ describe("a service behind TLS", () => {
     for (const [bad, reason] of [
       [folder, "it is a folder"],
       [join(folder, "loop"), "links"],
-      [join(folder, "none"), "no such file"],
+      [join(folder, "none"), "it does not exist"],
       [join(folder, "der"), "no certificate"],
       [await file("empty.pem", ""), "no certificate"],
       ["/proc/self/mem", "i/o error"],

@@ -19,44 +19,45 @@ const QUICK = { people: 20, undated: 2, companies: 3, sources: 2 };
 
 /** Command lines that are refused, each with a word of the sentence that says why. `tap …`: the tap. */
 const REFUSED: readonly (readonly [line: string, word: string])[] = [
-  ["chek", "Did you mean check?"],
-  ["xyzzy", "Unknown argument: xyzzy"],
-  ["check --confg c", "Unknown argument: confg"],
-  ["read extra", "extra"],
-  ["read --stream", "Not enough arguments following: stream"],
-  ["read --format csv", '"jsonl"'],
+  ["chek", 'Did you mean "check"?'],
+  ["xyzzy", 'Unknown word "xyzzy". See: source-contact-intelligence --help'],
+  ["check --confg c", 'Unknown flag "--confg". Did you mean "--config"?'],
+  ["read extra", "See: source-contact-intelligence read --help"],
+  ["read --stream", "--stream needs a value"],
+  ["read --format csv", '--format must be airbyte or jsonl, not "csv"'],
   ["read --format jsonl", "--stream"],
-  ["read --format jsonl --stream people --stream sources", "--output DIR"],
+  ["read --format jsonl --stream people --stream sources", "--output contacts"],
   ["read --format jsonl --stream email_checks", "--state-file FILE"],
-  ["read --compress gzip", "compress -> output"],
-  ["read -o a --state-file s.json", "output and state-file are mutually exclusive"],
-  ["read --state a --state-file b", "state and state-file are mutually exclusive"],
+  ["read --compress gzip", "--compress needs --output"],
+  ["read -o a --state-file s.json", "Use --output or --state-file, not both"],
+  ["read --state a --state-file b", "Use --state or --state-file, not both"],
   ["read --limit 0", '"0"'],
   ["read --limit 1000000000", "whole number"],
   ["read --limit 5 --stream email_checks", "it costs money"],
-  ["read --plan p.jsonl", "plan -> shard"],
+  ["read --plan p.jsonl", "--plan needs --shard"],
   ["read --plan p.jsonl --shard x", '"open"'],
   ["read --config - --state -", "Only one file"],
   ["read --catalog - --state=-", "Only one file"],
   ["jobs --config - --state -", "Only one file"],
   ["plan --shards none", '"none"'],
   ["plan --shards-at-once 0", '"0"'],
-  ["state", "show or merge"],
-  ["state show", "Not enough non-option arguments"],
-  ["state shw s.json", "Did you mean show?"],
+  ["state", "Usage: source-contact-intelligence state show FILE"],
+  ["state show", "Example: source-contact-intelligence state show contacts"],
+  ["state shw s.json", 'Did you mean "show"?'],
   ["state show --max-age 26 s.json", "such as 26h"],
-  ["state merge", "Not enough non-option arguments"],
+  ["state merge", "state merge FILES..."],
   ["reconcile --yes-gone many", '"many"'],
-  ["reconcile --stream company_lookups --table t", "--stream must be one of people, companies, sources, not"],
-  ["reconcile", "Missing required argument: table"],
+  ["reconcile --stream company_lookups --table t", "--stream must be people, companies or sources, not"],
+  ["reconcile", "--table is missing"],
+  ["reconcile --table /nowhere.csv", 'table "/nowhere.csv": it does not exist'],
   ["reconcile --config - --table -", "Only one file"],
   ["read --output=~/rows", 'The shell did not replace "~" in --output=~/rows'],
   ["check -c~/config.json", "Write the whole path"],
   ["state show ~/state.json", "Write the whole path"],
   ["tap --config=~/config.json", "Write the whole path"],
-  ["tap --catlog x", "Unknown argument: catlog"],
+  ["tap --catlog x", 'Unknown flag "--catlog". Did you mean "--catalog"?'],
   ["tap -c- --state -", "Only one file"],
-  ["tap --log-level loud", '"critical"'],
+  ["tap --log-level loud", "error or critical, not"],
 ];
 
 async function runLine(line: string) {
@@ -277,7 +278,7 @@ describe("where the working folder, the home and the temporary folder are gone",
     const { code, stderr } = await inNoFolder(`source ${line}`, config, "");
     expect([code === 0, stderr]).toEqual([
       false,
-      expect.stringContaining("only absolute paths lead anywhere"),
+      expect.stringContaining("Use absolute paths, or start it in another folder"),
     ]);
   });
 });
@@ -329,7 +330,7 @@ describe("init", () => {
     const folder = await tempDir();
     const args = ["init", "--config", join(folder, "config.json")];
     const ended = await run(CONNECTOR, args, { input: input(sandbox.url) });
-    expect(ended).toMatchObject({ code: 1, stdout: "" });
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(ended.stderr).toContain(why);
     expect(ended.stderr).toMatch(/No file was written\n$/);
     expect(ended.stderr).not.toContain("0a1b2c3d");

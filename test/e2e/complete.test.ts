@@ -68,7 +68,7 @@ describe("read", () => {
     expect(idsOf(users.messages).toSorted()).toEqual(expected.map(({ id }) => id).toSorted());
     const all = await read(sandbox, { state: stateLines(users.stdout) });
     expect([all.code, recordsOf(all.messages, "people")]).toEqual([1, []]);
-    expect(errorsOf(all.messages)[0]?.message).toMatch(/it was made with source_slug .* Reset the stream/);
+    expect(errorsOf(all.messages)[0]?.message).toMatch(/its filters were source_slug .* Reset the stream/);
   });
 
   it("reads nothing for a full refresh that is done under the same ids", async () => {

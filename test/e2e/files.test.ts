@@ -244,7 +244,7 @@ describe("read --output", () => {
     expect([...filesIn(folder).values()].map(rowsIn).reduce((sum, rows) => sum + rows, 0)).toBe(10);
   });
 
-  it("continues from --state in a folder without a state, and refuses it in a folder with a state", async () => {
+  it("continues from --state in a folder without a state, and refuses it in one that has its own", async () => {
     await using sandbox = await startSandbox(SMALL);
     const [first, second] = [await tempDir(), await tempDir()];
     await read(sandbox, first, "--stream", "people");
@@ -254,7 +254,7 @@ describe("read --output", () => {
     const before = [readFileSync(state, "utf8"), filesIn(first)];
     const refused = await read(sandbox, first, "--stream", "people", "--state", state);
     expect(refused.code).toBe(2);
-    expect(refused.stdout + refused.stderr).toContain("the folder has a state of its own");
+    expect(refused.stdout + refused.stderr).toContain("the folder has its own state");
     expect([readFileSync(state, "utf8"), filesIn(first)]).toEqual(before);
   });
 

@@ -79,7 +79,7 @@ it.each<[file: string, shown: readonly string[], isDue: (date: string) => boolea
   const { sandbox, config } = await sandboxWith({ people: 60, sources: 2, now: "2026-03-20T10:00:00Z" });
   const state = example(`state/${name}.json`);
   const { stdout } = await run(CONNECTOR, ["state", "show", state]);
-  for (const text of ["state version 4", "rows without a date: 3", ...shown]) expect(stdout).toContain(text);
+  for (const text of ["state format 4", "rows without a date: 3", ...shown]) expect(stdout).toContain(text);
   const mode = name.startsWith("refresh")
     ? { sync_mode: "full_refresh", destination_sync_mode: "overwrite", generation_id: 3, sync_id: 7 }
     : {};

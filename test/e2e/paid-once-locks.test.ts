@@ -49,7 +49,7 @@ describe.each(SHARED)("two runs on one file: %s", (_, locked, receipts, [option,
     go();
     const { code, stdout, stderr } = await first;
     expect(code).toBe(1);
-    expect(stdout + stderr).toContain("because another run took it over or it was removed");
+    expect(stdout + stderr).toContain("Another run took it over, or a person removed it");
     expect(service.bought).toEqual(["e0@x.example"]);
   });
 });

@@ -303,8 +303,8 @@ it("a state of jobs is not merged, and not given up either", async () => {
   const path = await file("state.json", states);
   const { code, stderr } = await run(CONNECTOR, ["state", "merge", path, path]);
   expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/"company_lookups" is a stream of jobs.*Keep its state/),
+    2,
+    expect.stringMatching(/shards do not read "company_lookups".*Keep its state/),
   ]);
   expect(stderr).not.toMatch(/remove/i);
 });
@@ -354,7 +354,7 @@ describe("jobs", () => {
     const { stdout, stderr } = await run(CONNECTOR, jobs);
     expect(stdout).toContain(`The receipts "${receipts_file}" know 2 purchases`);
     expect(stdout).toContain("10 of 28 waiting items");
-    expect(stderr).toMatch(/^Warning: The suppress_file ".*" has hexadecimal digits alone in line 1: /);
+    expect(stderr).toMatch(/^Warning: The suppress_file ".*" has only hexadecimal digits in line 1: /);
     const json = JSON.parse((await run(CONNECTOR, [...jobs, "--json"])).stdout);
     expect(json).toMatchObject([{ receipts: receipts_file, purchases: 2 }]);
   });

@@ -49,7 +49,7 @@ describe("the process", () => {
   it("prints errors without characters that move a terminal's cursor", async () => {
     const state = await file("state.json", '{"a\\u001b[2J\\u202e\\u2028":{}}');
     const { code, stderr } = await run(CONNECTOR, ["state", "show", state]);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).not.toMatch(/[^\P{Cc}\n]|[\u202e\u2028]/u);
     const wrong = await run(CONNECTOR, ["read", "--shard", "\u202e\u001b[2J", "--plan", "x"]);
     expect(wrong.code).toBe(2);
@@ -64,17 +64,6 @@ describe("the process", () => {
     const args = ["read", "--config", config, "--format", "jsonl", "--stream", "people", "--state", "-"];
     const { code, stderr } = await run(CONNECTOR, args, { input: '{"x"' });
     expect([code, stderr]).toEqual([2, expect.stringContaining("state")]);
-  });
-
-  it("uses config.json in its folder where no config is named and no variable is set", async () => {
-    const { config } = await sandboxWith(FEW);
-    const folder = await tempDir();
-    const check = 'cp "$2" "$3/config.json"; cd "$3"; env -i "$(command -v node)" "$1" check';
-    const said = await shell(check, config, folder);
-    expect(said).toContain("config.json");
-    expect(said).toContain("SUCCEEDED");
-    const own = check.replace("env -i", "env -i CONTACT_INTELLIGENCE_API_KEY=none");
-    expect(await shell(own, config, folder)).toContain("base_url is missing");
   });
 
   it("ends at SIGTERM while it waits for a service that does not answer, and says so", async () => {

@@ -144,13 +144,13 @@ describe("a table", () => {
       "line 1 is not UTF-8": Buffer.from(csv, "utf16le"),
       "line 42 has 1 cell, and the first line 2": `${csv}(40 rows)\n`,
       "line 2 has 4 cells, and the first line 3": withCompany(all, () => "Smith, Jones"),
-      "line 2 begins a cell with a quote": withCompany(all, () => '"Acme \\"X\\", Inc"'),
-      "line 11 begins a cell with a quote": withCompany(all, (nth) => (nth === 9 ? '"x' : "x")),
+      "line 2 has a cell with an open quote": withCompany(all, () => '"Acme \\"X\\", Inc"'),
+      "line 11 has a cell with an open quote": withCompany(all, (nth) => (nth === 9 ? '"x' : "x")),
       "keys of the table have spaces": made(all, (row) => [`${row.id}   `, row.discoveredAt]),
       'does not name "id" and "discoveredAt"': made(all, (row) => [row.id, "Ann", row.discoveredAt]),
       "its gzip data is damaged or cut": gzipSync(csv).subarray(0, 100),
       "its first line does not name": all.map(({ id }) => `INSERT INTO people VALUES ('${id}');\n`).join(""),
-      "no rule can read": `id,discoveredAt\n${made(all, zoned(" Europe/Paris"))}`,
+      "is not a date such as": `id,discoveredAt\n${made(all, zoned(" Europe/Paris"))}`,
     };
     for (const [why, table] of Object.entries(refused)) {
       const { code, gone, stderr } = await reconcile(config, await file("table", table));
@@ -295,9 +295,9 @@ describe("reconcile refuses", () => {
       [unproven, all, [], 'set "verify_counts" to true'],
       [config, naive, [], "--timezone"],
       [config, "no-such-file.csv", [], "Cannot read the table"],
-      [config, all, ["--state", none], 'contains nothing of "people"'],
-      [config, all, ["--state", dayless], 'contains nothing of "people"'],
-      [config, all, ["--recheck", none], 'contains nothing of "people"'],
+      [config, all, ["--state", none], 'does not have the stream \\"people\\"'],
+      [config, all, ["--state", dayless], 'does not have the stream \\"people\\"'],
+      [config, all, ["--recheck", none], 'does not have the stream \\"people\\"'],
       [filtered, all, ["--state", state], "is_user"],
     ] as const) {
       const refused = await reconcile(which, table, words);

@@ -119,7 +119,7 @@ describe("read with a saved state", () => {
   it.each([
     ['{"bookmark":{}}', '"bookmark" (object)'],
     ['{"bookmarks":{},"poeple":{"days":[1]}}', '"poeple" (object)'],
-    ['{"bookmarks":{"users":{"cursor":"2026-01-01"}}}', 'the stream "users", and none of this source'],
+    ['{"bookmarks":{"users":{"cursor":"2026-01-01"}}}', 'the stream "users", and no stream of this program'],
     ['{"data":{"state":{}},"people":{"discoveredAt":null}}', '"people" (object)'],
     ['{"complete":{"singer_state":{"bookmarks":{}}},"partial":{}}', '"complete" (object)'],
     ['[{"type":"ODD","data":{}}]', '"type" (string)'],
@@ -155,7 +155,7 @@ describe("read with a saved state", () => {
       const before = await readFile(path, "utf8");
       const { code, stdout } = await read(production, ...to);
       expect(code).toBe(1);
-      expect(stdout).toContain("was made with another base_url");
+      expect(stdout).toContain("it is from another base_url");
       expect(stdout).toMatch(/Reset the stream.*remove \\"service\\" from the state/);
       expect([stdout.includes('"RECORD"'), production.requests]).toEqual([false, []]);
       expect(await readFile(path, "utf8")).toBe(before);
@@ -307,7 +307,7 @@ describe("read --summary", () => {
   it("refuses a place where it cannot write, before the first request", async () => {
     const { sandbox } = await sandboxWith(SMALL);
     const { code, stderr } = await read(sandbox, "--summary", "/nowhere/summary.json");
-    expect([code, sandbox.requests.length]).toEqual([1, 0]);
+    expect([code, sandbox.requests.length]).toEqual([2, 0]);
     expect(stderr).toContain('the summary "/nowhere/summary.json"');
   });
 });
@@ -341,11 +341,11 @@ describe("state show", () => {
       "rows without a date: 2\n",
       "is_user true",
       "full refresh: not complete",
-      "reads, with the defaults (lookback_window_days 1, no dates):\n",
-      "    count the proven days once\n    missing days: 2026-01-03\n",
+      "reads, with default settings:\n",
+      "    the counts of the proven days\n    missing days: 2026-01-03\n",
       "    rows without a date\n    2026-01-04 up to now\n",
       "items: 1 open, 1 finished\n",
-      "this program has no such stream",
+      "this program does not know the stream",
     ])
       expect(stdout).toContain(words);
     expect(stdout).toMatch(/^sources\n.*\n {2}every run reads it from the start$/m);
@@ -355,14 +355,14 @@ describe("state show", () => {
       end_date: "2026-01-03",
     });
     const planned = await shown(state, "--config", config);
-    expect(planned).toMatch(/reads:\n {4}count the proven days once\n {4}missing days: 2026-01-03\n$/m);
+    expect(planned).toMatch(/reads:\n {4}the counts of the proven days\n {4}missing days: 2026-01-03\n$/m);
     expect(await shown({ bookmarks: {} })).toBe("The state is empty: the next run reads everything.\n");
   });
 
   it("makes tables only of a folder that has rows", async () => {
     for (const path of [await tempDir(), await file("state.json", {})])
       expect(await run(CONNECTOR, ["state", "show", path, "--sql", "duckdb"])).toMatchObject({
-        code: 1,
+        code: 2,
         stdout: "",
         stderr: expect.stringContaining(path),
       });
@@ -386,7 +386,7 @@ describe("state show", () => {
     expect([code, stderr.trimEnd().split("\n")]).toEqual([
       1,
       [
-        "Too old: people was never read completely",
+        "Too old: people was never complete",
         "Too old: a/people is complete up to 2026-01-06T00:00:00.000Z",
         "Too old: b/people is complete up to 2026-01-06T00:00:00.000Z",
         "Too old: c/people is complete up to 2026-02-27T00:00:00.000Z",

@@ -230,7 +230,7 @@ describe("--discover", () => {
   it("shows what is declared without a usable config", async () => {
     const { code, stdout, stderr } = await run(TAP, ["--discover"]);
     expect([code, JSON.parse(stdout).streams.length]).toEqual([0, 3]);
-    expect(stderr).toContain("base_url is missing");
+    expect(stderr).toContain("No config found. Name a file with --config");
   });
 });
 

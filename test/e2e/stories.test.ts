@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -71,8 +72,12 @@ const STORIES: Readonly<Record<string, Story>> = {
       ...["plan --shards 2", "plan --shards 2 --json > plan.jsonl"],
       "read --plan plan.jsonl --shard 0 --output contacts",
       "read --plan plan.jsonl --shard open --output contacts",
+      "read --plan plan.jsonl --shard 9 --output contacts",
+      "state merge contacts/shard-*",
+      "state merge contacts/shard-* --json > state.json",
       "!keys",
       "reconcile --table keys.csv --output found",
+      "reconcile --table keys.csv --recheck state.json",
     ],
   },
 };
@@ -101,7 +106,7 @@ async function change(words: readonly string[], sandbox: Sandbox, folder: string
   sandbox.advance(5_000);
 }
 
-const isFile = /\.(json|jsonl|csv)$|^(contacts|rows|found)$/;
+const isFile = /\.(json|jsonl|csv)$|^(contacts|found)$/;
 
 async function shown({ options, settings, lines }: Story): Promise<string> {
   await using sandbox = await startSandbox({ ...ACCOUNT, ...options });
@@ -116,7 +121,11 @@ async function shown({ options, settings, lines }: Story): Promise<string> {
   for (const line of lines) {
     parts.push(`$ ${line}`);
     const [command = "", file] = line.split(" > ");
-    const words = command.split(" ").map((word) => (isFile.test(word) ? join(folder, word) : word));
+    const words = command.split(" ").flatMap((word) => {
+      if (!word.endsWith("/shard-*")) return isFile.test(word) ? join(folder, word) : word;
+      const names = readdirSync(join(folder, "contacts")).filter((name) => name.startsWith("shard-"));
+      return names.sort().map((name) => join(folder, "contacts", name));
+    });
     if (line.startsWith("!")) {
       await change(words, sandbox, folder);
       continue;

@@ -119,8 +119,7 @@ function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof
 }
 
 const isFilled = (cell = ""): boolean => cell.trim() !== "";
-const OPEN_QUOTE =
-  "begins a cell with a quote that nothing closes. Close it, and write a quote inside of quotes twice";
+const OPEN_QUOTE = "has a cell with an open quote. Close the quote, and write a quote inside quotes twice";
 
 /** Where the wanted columns are, by the first line; a text: why that line cannot be used. */
 function layoutOf(file: FedFile, cuts: Cut[]) {
@@ -146,8 +145,8 @@ function unquoted(cell = ""): string {
   return inner === undefined ? cell : inner.replaceAll('""', '"');
 }
 
-const EMPTY = "it is empty. If it is to name none, write a header into it";
-const NO_OBJECT = "is no JSON object. Write one on each line";
+const EMPTY = "it is empty. If that is meant, write a header into it";
+const NO_OBJECT = "is not a JSON object. Write one object per line";
 
 function fromJson(file: FedFile, end: string): Take {
   let line = 0;

@@ -96,7 +96,7 @@ export class Lock {
     await this.#clock.sleep(LOOK_AGAIN_MS);
     if (await this.#isOurs()) return;
     throw new TransientError(
-      `Cannot continue with "${this.#file}": its lock "${lockOf(this.#file)}" is gone, because another run took it over or it was removed. The run kept what it had saved. Start again when no other run is active`,
+      `Cannot continue with "${this.#file}": its lock "${lockOf(this.#file)}" is gone. Another run took it over, or a person removed it. All that was saved is kept. Run again when no other run uses it`,
     );
   }
 

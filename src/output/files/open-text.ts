@@ -27,7 +27,7 @@ function refuseForm(name: string, bytes: Buffer): void {
   const head = bytes.toString("latin1", 0, 4096).replace(/^\xef\xbb\xbf/, "");
   const [, form] = FORMS.find(([pattern]) => pattern.test(head)) ?? [];
   if (form !== undefined)
-    throw unusable(name, `it is ${form}. Save it as CSV, as a JSON object on each line, or as plain lines`);
+    throw unusable(name, `it is ${form}. Save it as CSV, as JSON lines, or as plain lines`);
 }
 
 const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;

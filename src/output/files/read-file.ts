@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { createReadStream } from "node:fs";
-import { readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { buffer as streamBytes } from "node:stream/consumers";
 import { ConfigError } from "../../base/errors.ts";
 import { OPEN_OBJECT } from "../../base/json-text.ts";
@@ -43,6 +42,11 @@ const latin1 = (bytes: Uint8Array = Buffer.alloc(0)): string => Buffer.from(byte
 /** Standard input, which stays open behind its end. */
 export const openStdin = () => createReadStream("", { fd: 0, autoClose: false });
 
+const ADVICE: Readonly<Record<string, string>> = {
+  EACCES: '. Run as its owner ("docker run --user")',
+  "ENOENT config": ". `source-contact-intelligence init` makes one",
+};
+
 /**
  * Reads a text file of UTF-8, without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their
  * end, and `-` is stdin. Throws ConfigError.
@@ -51,14 +55,16 @@ export const openStdin = () => createReadStream("", { fd: 0, autoClose: false })
 export async function readText(what: string, path: string): Promise<string> {
   // The message and its cause must not have it: a config has secrets.
   if (/^\s*[[{].*"/s.test(path)) {
-    throw new ConfigError(`Cannot read the ${what} file: what is named is not a path, but JSON. Name a file`);
+    throw new ConfigError(
+      `Cannot read the ${what} file: its name is JSON. Write the JSON into a file and name the file`,
+    );
   }
   let bytes: Buffer;
   try {
     bytes = path === "-" ? await streamBytes(openStdin()) : await readFile(path);
   } catch (cause) {
-    const advice = codeOf(cause) === "EACCES" ? '. Run as its owner ("docker run --user")' : "";
-    const why = codeOf(cause) === "ENOENT" ? "there is none" : `${reasonOf(cause)}${advice}`;
+    const advice = ADVICE[`${codeOf(cause)} ${what}`] ?? ADVICE[String(codeOf(cause))] ?? "";
+    const why = `${reasonOf(cause)}${advice}`;
     throw new ConfigError(`Cannot read the ${what} file "${path}": ${why}`, { cause });
   }
   const decode = textDecoder(`${what} file "${path}"`);
@@ -66,12 +72,6 @@ export async function readText(what: string, path: string): Promise<string> {
   // A run that was killed may leave a message that ends within a character: it is no JSON in any case.
   const isMessage = bytes[bytes.lastIndexOf("\n") + 1] === OPEN_OBJECT;
   return isMessage ? text : text + decode();
-}
-
-/** Reads the state of a file, or of a folder of `read --output`. Throws ConfigError. */
-export async function readStateText(path: string): Promise<string> {
-  const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true;
-  return await readText("state", isFolder ? join(path, "state.json") : path);
 }
 
 /**

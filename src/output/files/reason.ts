@@ -18,6 +18,9 @@ export function reasonOf(error: unknown): string {
 
 /** Plainer words than the system's. A rename replaces no file that is a mount of its own. */
 const PLAIN_WORDS: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOSPC: "no space left on device. Free space and run again",
+  ENOTDIR: "a part of its path is a file, not a folder",
   ...{ EBUSY: "it is mounted alone", EXDEV: "it is mounted alone", EISDIR: "it is a folder" },
   ...{ ENOSYS: "its volume cannot do that", ENOTSUP: "its volume cannot do that" },
 };
@@ -35,7 +38,11 @@ const WAY_OUT =
  * The error of a file or folder that cannot be made or replaced, with the way out where that is forbidden. A full disk may
  * have room later, and only a person can correct anything else. Returns our own errors as they are.
  */
-export function cannotMake(what: string, cause: unknown, why = reasonOf(cause)): ConnectorError {
+export function cannotMake(
+  what: string,
+  cause: unknown,
+  why = codeOf(cause) === "ENOENT" ? "its folder does not exist" : reasonOf(cause),
+): ConnectorError {
   if (cause instanceof ConnectorError) return cause;
   const Failure = losesBytes(cause) ? OutputError : ConfigError;
   const way = FORBIDDEN.has(codeOf(cause) ?? "") ? WAY_OUT : "";

@@ -10,6 +10,7 @@ import {
   readFile,
   rename,
   rm,
+  stat,
   writeFile,
 } from "node:fs/promises";
 import { platform } from "node:os";
@@ -73,7 +74,7 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
   });
   if (stats === undefined || stats.isFile()) return stats;
   throw new ConfigError(
-    `Cannot replace the file "${path}": it is a link, a folder, a pipe or a device. Name a regular file`,
+    `Cannot replace the file "${path}": it is ${stats.isDirectory() ? "a folder" : "a link, a pipe or a device"}. Name a regular file`,
   );
 }
 
@@ -99,9 +100,16 @@ const statAt = (path: string): Promise<Stats | undefined> =>
  * @param withParents makes those above it as well
  */
 export async function makeFolder(path: string, withParents = false): Promise<void> {
-  await mkdir(path, { mode: 0o700, recursive: withParents }).catch((cause: unknown) => {
-    if (codeOf(cause) === "EEXIST") return;
-    const why = codeOf(cause) === "ENOENT" ? `there is no folder "${dirname(path)}"` : reasonOf(cause);
+  await mkdir(path, { mode: 0o700, recursive: withParents }).catch(async (cause: unknown) => {
+    const code = codeOf(cause);
+    const parent = dirname(path);
+    if (code === "EEXIST" && (await stat(path)).isDirectory()) return;
+    if (code === "EEXIST")
+      throw cannotMake(`make the folder "${path}"`, cause, "there is a file of this name");
+    const isLost = code === "ENOENT" && (await statAt(parent)) === undefined;
+    // Such as /proc, where the system makes all folders.
+    const why =
+      code === "ENOENT" ? (isLost ? `there is no folder "${parent}"` : "not possible here") : reasonOf(cause);
     throw cannotMake(`make the folder "${path}"`, cause, why);
   });
   // A run that was killed may have made it without this.

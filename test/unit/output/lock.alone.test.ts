@@ -131,7 +131,7 @@ describe("Lock", () => {
     const { lock: stopped, process, end } = await killedRun();
     const lock = await acquire(file, runtime());
     process.frozen = false;
-    await expect(stopped.check()).rejects.toThrow("is gone, because another run took it over");
+    await expect(stopped.check()).rejects.toThrow("is gone. Another run took it over");
     end();
     await stopped.release();
     await lock.check();
@@ -212,8 +212,8 @@ describe("Lock", () => {
     expect(slept).toEqual([100]);
     await rename(`${file}.lock`, `${file}.away`);
     await expect(lock.check()).rejects.toThrow(
-      `Cannot continue with "${file}": its lock "${file}.lock" is gone, because another run took it over or it was removed. ` +
-        "The run kept what it had saved. Start again when no other run is active",
+      `Cannot continue with "${file}": its lock "${file}.lock" is gone. Another run took it over, or a person removed it. ` +
+        "All that was saved is kept. Run again when no other run uses it",
     );
   });
 

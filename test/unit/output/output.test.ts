@@ -21,7 +21,7 @@ describe("openSink()", () => {
       expect(sink.place).toBe(path);
       await sink.lock?.check();
       writeFileSync(`${path}.lock`, '{"token":"another"}\n');
-      await expect(sink.lock?.check()).rejects.toThrow("another run took it over");
+      await expect(sink.lock?.check()).rejects.toThrow("Another run took it over");
       await sink.release();
       rmSync(`${path}.lock`);
     }

@@ -28,7 +28,7 @@ describe("readText()", () => {
   it("repeats nothing of a config that is given in place of its path", async () => {
     for (const given of ['{"api_key":"hunter2"}', ' \n[ {\n "api_key": "hunter2" } ]']) {
       const error = await readText("config", given).catch((reason: unknown) => reason);
-      expect(String(error)).toMatch(/Cannot read the config file: .* not a path, but JSON/);
+      expect(String(error)).toMatch(/Cannot read the config file: its name is JSON/);
       expect(inspect(error)).not.toContain("hunter2");
     }
   });

@@ -142,7 +142,8 @@ describe("statReplaceable()", () => {
   ])("refuses %s", async (_what, make) => {
     await make();
     const { ino } = lstatSync(path);
-    const why = `Cannot replace the file "${path}": it is a link, a folder, a pipe or a device. Name a regular file`;
+    const why =
+      /^Cannot replace the file ".*": it is a (folder|link, a pipe or a device). Name a regular file$/;
     await expect(statReplaceable(path)).rejects.toThrow(why);
     await expect(replaceFile(path, "1")).rejects.toThrow(why);
     expect(lstatSync(path).ino).toBe(ino);

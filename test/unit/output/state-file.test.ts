@@ -67,9 +67,7 @@ describe("StateFile", () => {
   it("refuses a link, a folder, a device and a mistyped path before anything is asked of the service", async () => {
     await writeFile(join(folder, "real.json"), "{}");
     await symlink(join(folder, "real.json"), path);
-    await expect(openFile()).rejects.toThrow(
-      "it is a link, a folder, a pipe or a device. Name a regular file",
-    );
+    await expect(openFile()).rejects.toThrow("it is a link, a pipe or a device. Name a regular file");
     await expect(openFile(folder)).rejects.toThrow("Name a regular file");
     await expect(openFile("/dev/null")).rejects.toThrow("Name a regular file");
     expect(existsSync("/dev/null.lock")).toBe(false);
@@ -78,8 +76,8 @@ describe("StateFile", () => {
   });
 
   it.each([
-    [" \n", "it is damaged. It is empty, which no run leaves behind. To read everything, write {} into it"],
-    ['{"bookmarks": {', "it is damaged. "],
+    [" \n", "it is empty. "],
+    ['{"bookmarks": {', "it is not JSON, and has no line with a STATE message. "],
   ])(
     "refuses a file that contains %j as damaged, names the earlier file if there is one, and leaves no lock",
     async (text, why) => {
@@ -90,7 +88,7 @@ describe("StateFile", () => {
       expect(message).toContain(`Cannot use the state file "${path}": ${why}`);
       expect(message).toContain(`"${path}.previous"`);
       expect(message).not.toContain("Error");
-      await expect(openFile(join(path, "below"))).rejects.toThrow("not a directory");
+      await expect(openFile(join(path, "below"))).rejects.toThrow("a part of its path is a file");
       expect(await textsIn(folder)).toEqual({ "state.json": text, "state.json.previous": textAt("1") });
     },
   );

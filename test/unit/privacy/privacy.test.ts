@@ -99,17 +99,17 @@ describe("a name of a setting", () => {
     [{ drop: ["discoveredAt"] }, 'the cursor of "people", which cannot be dropped'],
     [{ drop: ["email"], jobs: JOBS }, 'the primary key of "email_checks"'],
     [{ drop: ["people.emial"] }, '"people" does not have. Did you mean "email"?'],
-    [{ drop: ["people."] }, "is no field name"],
+    [{ drop: ["people."] }, "is not a field name"],
     [{ hash: ["email", "people.id"], jobs: JOBS }, null],
     [{ hash: ["people.discoveredAt"] }, 'the cursor of "people", which cannot be hashed'],
     [{ hash: ["company_lookup_contacts.position"] }, "the primary key"],
     [{ only: ["email", "companies.anything", "sources.*", "contacts.email"] }, null],
     [{ only: ["emial"] }, LATER],
     [{ only: ["isVerified"] }, LATER],
-    [{ only: ["people.*.email"] }, "is no field name"],
-    [{ drop: ["companies.hq.*"] }, "is no field name"],
+    [{ only: ["people.*.email"] }, "is not a field name"],
+    [{ drop: ["companies.hq.*"] }, "is not a field name"],
     [{ only: ["people.emial"] }, '"people" does not have'],
-    [{ only: ["people..x"] }, "is no field name"],
+    [{ only: ["people..x"] }, "is not a field name"],
   ])("in %j is refused: %j", async (settings, why) => {
     expect(await refusal(settings)).toEqual(why === null ? null : expect.stringContaining(why));
   });

@@ -135,18 +135,18 @@ describe("a suppress_file", () => {
   ])("with %j on its third line is refused by that line, which is not quoted", async (line) => {
     const path = await file("suppressed.txt", `p1\n\n${line}\n`);
     const refuse = (): unknown => readSuppression(path);
-    expect(refuse).toThrow(`Cannot use the suppress_file "${path}": line 3 is no e-mail`);
+    expect(refuse).toThrow(`Cannot use the suppress_file "${path}": line 3 must be an e-mail`);
     expect(refuse).not.toThrow(line);
   });
 
   it("takes 64 hexadecimal digits for an id and for a digest, and names them and those of other digests", async () => {
     const digits = sha256("p2").slice("sha256:".length).toUpperCase();
     const other = await suppression("p1", "5d41402abc4b2a76b9719d911017c592", digits.slice(0, 40));
-    expect(other.warnings).toEqual([expect.stringContaining("alone in line 2, 3: they are read as an id")]);
+    expect(other.warnings).toEqual([expect.stringContaining("digits in lines 2, 3: they are read as an id")]);
     const read = await suppression(`\u200b${digits.slice(0, 9)}\u00ad${digits.slice(9)}`);
     expect(read.entries).toBe(1);
     expect([digits, "p2", "p1"].map((id) => read.has("id", id))).toEqual([true, true, false]);
-    expect(read.warnings).toEqual([expect.stringContaining("has hexadecimal digits alone in line 1: ")]);
+    expect(read.warnings).toEqual([expect.stringContaining("has only hexadecimal digits in line 1: ")]);
   });
 
   it.each([
@@ -164,13 +164,13 @@ describe("a suppress_file", () => {
 
   it("with many wrong lines is refused by the first five", async () => {
     await expect(suppression(..."abcdef".split("").map((one) => `${one} b`))).rejects.toThrow(
-      "line 1, 2, 3, 4, 5 and others is no e-mail",
+      "lines 1, 2, 3, 4, 5 and others must be an e-mail",
     );
   });
 
   it("that cannot be read is named", () => {
     expect(() => readSuppression("/nowhere/at/all.txt")).toThrow(
-      'Cannot read the suppress_file "/nowhere/at/all.txt": no such file or directory',
+      'Cannot read the suppress_file "/nowhere/at/all.txt": it does not exist',
     );
     expect(readSuppression(null)).toMatchObject({ entries: 0 });
   });

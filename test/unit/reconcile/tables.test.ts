@@ -108,11 +108,11 @@ describe("a table's columns and lines", () => {
   it.each([
     [`id,discoveredAt\na,${DATE}\n,${DATE}\n`, "line 3 has no key"],
     ['{"id":"a"}\n{}', 'line 2 does not name "id" and "discoveredAt"'],
-    ["id,discoveredAt\na,soon\n", 'line 2 has the date "soon", which no rule can read'],
+    ["id,discoveredAt\na,soon\n", 'line 2 has the date "soon", which is not a date such as'],
     ["id,discoveredAt\na,2024-07-15\n", 'line 2 has the date "2024-07-15", which has no offset'],
-    ["id,discoveredAt\na,x@y\n", "line 2 has a date, which no rule can read"],
-    ['id,discoveredAt\na,\n"b\nc\n', "line 3 begins a cell with a quote that nothing closes"],
-    ['{"id":"a"}\n\n{"id":"b', "line 3 is no JSON object"],
+    ["id,discoveredAt\na,x@y\n", "line 2 has a date, which is not a date such as"],
+    ['id,discoveredAt\na,\n"b\nc\n', "line 3 has a cell with an open quote"],
+    ['{"id":"a"}\n\n{"id":"b', "line 3 is not a JSON object"],
   ])("are refused by the number of the line: %j", async (table, why) => {
     const refused = compared(table, () => []);
     await expect(refused).rejects.toThrow(ConfigError);

@@ -18,22 +18,26 @@ const toText = (lines: readonly object[]): string => lines.map((line) => JSON.st
 describe("a plan", () => {
   it("is read as it was written, lines in any order", () => {
     const turned = toText(LINES.toReversed()).replaceAll("\n", "\r\n\r\n");
-    expect(parsePlan(turned)).toEqual(LINES);
+    expect(parsePlan(turned, "p")).toEqual(LINES);
   });
 
   it.each([
-    ["of another version", toText([{ ...FIRST, version: 2 }]), "line 1 is no shard: version must"],
-    ["whose name is a path", toText([{ ...FIRST, plan: "../x" }]), "line 1 is no shard: plan must match"],
+    [
+      "of another version",
+      toText([{ ...FIRST, version: 2 }]),
+      'plan "p": line 1 is not a line of a plan. Make',
+    ],
+    ["whose name is a path", toText([{ ...FIRST, plan: "../x" }]), "line 1 is not a line of a plan"],
     ["that has shards of two plans", toText([FIRST, { ...MIDDLE, plan: "f".repeat(16) }]), "does not follow"],
-    ["with no share of the requests", toText([{ ...FIRST, share: 0 }]), "line 1 is no shard: share must"],
-    ["without a line", "\n", "it has no shards"],
+    ["with no share of the requests", toText([{ ...FIRST, share: 0 }]), "line 1 is not a line of a plan"],
+    ["without a line", "\n", "it is empty"],
     ["of two streams", toText([FIRST, { ...MIDDLE, stream: "companies" }]), "does not follow"],
     ["that lacks its first shard", toText([MIDDLE, OPEN]), 'shard 1 of "people" does not follow'],
     ["that lacks a shard in the middle", toText([FIRST, OPEN]), 'shard 2 of "people" does not follow'],
     ["with a day in no shard", toText([FIRST, { ...MIDDLE, from: "2019-03-04" }]), "does not follow"],
     ["with a day in two shards", toText([FIRST, { ...MIDDLE, from: "2019-03-02" }]), "does not follow"],
   ])("%s is refused", (_what, text, why) => {
-    expect(() => parsePlan(text)).toThrow(why);
+    expect(() => parsePlan(text, "p")).toThrow(why);
   });
 });
 
@@ -49,7 +53,9 @@ describe("a shard", () => {
       ...config,
       ...{ startDate: "2022-01-02", readsUndated: false },
     });
-    expect(() => shardConfig(configOf({ requests_per_minute: 3 }), OPEN)).toThrow("it needs at least one");
+    expect(() => shardConfig(configOf({ requests_per_minute: 3 }), OPEN)).toThrow(
+      "less than one request per minute",
+    );
   });
 
   it.each<[what: string, line: Shard, expected: boolean, from: string, to: string, status: string]>([

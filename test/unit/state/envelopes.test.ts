@@ -141,9 +141,9 @@ describe("parseState()", () => {
   });
 
   it.each([
-    ["text", "it is string."],
-    [[null, { bookmarks: { people } }], "a list that contains null."],
-    [[{}, { bookmarks: { people } }], "a list that contains object."],
+    ["text", "it is not a state, but string"],
+    [[null, { bookmarks: { people } }], "a list of null"],
+    [[{}, { bookmarks: { people } }], "a list of object"],
     [people, '"discoveredAt" (string), "missing_days" (array)'],
     [{ type: "RECORD", record: { email: "hunter2" } }, '"type" (string), "record" (object)'],
     [{ type: "STREAM", stream: { stream_state: people } }, "stream_descriptor"],
@@ -157,7 +157,7 @@ describe("parseState()", () => {
     [{ state: {}, bookmark: {} }, '"bookmark" (object)'],
     [{ type: "ODD", data: {} }, '"type" (string)'],
     [[streamState("people", people), { cursor: 1 }], '"cursor" (number)'],
-    [{ bookmarks: { users: people, teams: people } }, 'the stream "users", and none of this source'],
+    [{ bookmarks: { users: people, teams: people } }, 'the stream "users", and no stream of this program'],
   ])("refuses %j and names its shape", (value, shape) => {
     expect(() => parseState(value)).toThrow(ConfigError);
     expect(() => parseState(value)).toThrow(shape);

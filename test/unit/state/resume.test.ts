@@ -42,9 +42,9 @@ it("a state of other filters or of another service is refused", () => {
   expect(read(FILTERS)).toEqual({ kind: "read", state: { ...SAVED, service: "s" } });
   for (const other of [{ is_user: "true" }, { source_slug: "crm" }])
     expect(() => read({ ...FILTERS, ...other })).toThrow(
-      /^Cannot use the state of "companies": it was made with no filter, the config has (is_user t|source_slug c)r/,
+      /^Cannot use the state of "companies": its filters were no filter, and now are (is_user t|source_slug c)r/,
     );
-  expect(() => read(FILTERS, "t")).toThrow("it was made with another base_url");
+  expect(() => read(FILTERS, "t")).toThrow("it is from another base_url");
   const older = { ...SAVED, filters: { is_user: "all" } };
   expect(resumeRows(asked("incremental"), older, FILTERS)).toEqual({ kind: "read", state: SAVED });
 });
@@ -53,7 +53,7 @@ it("a cursor without days is read from the start of the stream, with a warning",
   const saved = { ...SAVED, days: [] };
   expect(resumeRows(asked("incremental"), saved, FILTERS)).toMatchObject({
     ...{ kind: "read", state: { discoveredAt: SAVED.discoveredAt, days: [] } },
-    why: expect.stringContaining("everything is read"),
+    why: expect.stringContaining("Everything is read again"),
   });
 });
 
