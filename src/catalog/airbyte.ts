@@ -72,7 +72,7 @@ export const incremental = (name: string): ConfiguredStream => ({
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   const { catalog = value } = objectOf(value);
   const { streams } = objectOf(catalog);
-  if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it is not an object with a list "streams"');
+  if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it has no list "streams"');
   const configured = streams.map(parseConfiguredStream);
   // Bought records go to one stream of a name.
   const ids = configured.map(({ name, namespace = "" }) =>

@@ -61,7 +61,7 @@ export function select(catalog: unknown): Selected {
 /** Throws ConfigError for what is no catalog of Singer: nothing would be read, without a word. */
 function catalogEntries(catalog: unknown): readonly CatalogNode[] {
   const { streams } = objectOf(catalog);
-  if (!Array.isArray(streams)) throw unusableCatalog('it is not an object with a list "streams"');
+  if (!Array.isArray(streams)) throw unusableCatalog('it has no list "streams"');
   const entries = streams.map(objectOf);
   if (entries.some(({ stream, json_schema }) => isObject(stream) || isObject(json_schema)))
     throw unusableCatalog("it is a catalog of Airbyte");

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { ConfigError, ConnectorError } from "../base/errors.ts";
 import { toLatin1 } from "../base/text.ts";
 import { isLoopback } from "../config/address.ts";
@@ -17,6 +19,8 @@ export type InitOptions = {
 /** Asks for address and key, says what the key can read, and writes a config file that only its owner can read. */
 export async function init({ config: path }: InitOptions, runtime: Runtime): Promise<number> {
   const exists = (await statReplaceable(path)) !== undefined;
+  if (!existsSync(dirname(path)))
+    throw new ConfigError(`Cannot write "${path}": there is no folder "${dirname(path)}"`);
   const questions = openQuestions(runtime);
   try {
     const isKept =

@@ -17,7 +17,7 @@ export class NoAnswer extends ConfigError {}
 
 /** Questions are asked on stderr. Throws ConfigError without a stdin, or where the answers end too early. */
 export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Questions {
-  if (openStdin === undefined) throw new ConfigError("Cannot ask for anything: there is no stdin");
+  if (openStdin === undefined) throw new ConfigError("Cannot ask a question: there is no stdin");
   const stdin = openStdin();
   const isTerminal = stdin.isTTY === true;
   let isHidden = false;
@@ -45,7 +45,7 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
     isHidden = false;
     signal.throwIfAborted();
     if (done === true) {
-      throw new NoAnswer("Cannot continue: stdin ended before all was answered. No file was written");
+      throw new NoAnswer("Cannot continue: stdin ended before the last question. No file was written");
     }
     return value.trim();
   };

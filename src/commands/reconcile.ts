@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
 import { table as inColumns, oneOf, plural, toLatin1 } from "../base/text.ts";
@@ -7,7 +7,7 @@ import { incremental } from "../catalog/airbyte.ts";
 import { ROW_STREAMS, type RowStreamSpec } from "../catalog/streams.ts";
 import { openConfig } from "../config/config-files.ts";
 import { readText } from "../output/files/read-file.ts";
-import { writeFailure } from "../output/files/reason.ts";
+import { reasonOf, writeFailure } from "../output/files/reason.ts";
 import { forgetFiles } from "../output/folder-state.ts";
 import { type OutputOptions, runToEnd } from "../output/output.ts";
 import { readState, StateFile } from "../output/state-file.ts";
@@ -51,8 +51,10 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
   const spec = ROW_STREAMS.find(({ name }) => name === stream);
   if (spec === undefined)
     throw new UsageError(`--stream must be ${oneOf(ROW_STREAMS.map(({ name }) => name))}, not "${stream}"`);
-  if (table !== "-" && !existsSync(table))
-    throw new UsageError(`Cannot read the table "${table}": it does not exist`);
+  if (table !== "-")
+    await stat(table).catch((cause: unknown) => {
+      throw new UsageError(`Cannot read the table "${table}": ${reasonOf(cause)}`);
+    });
   let answer = 2;
   let said = "";
   const { logFormat } = options;

@@ -94,8 +94,8 @@ function describeStream(
   const { version = null } = objectOf(saved);
   const written = version === null ? "state without a format" : `state format ${JSON.stringify(version)}`;
   if (job !== undefined) return [written, ...describeJobState(job, saved)];
-  if (!isDated(saved)) return [written, "every run reads it from the start"];
   const state = parseRowState(stream, saved);
+  if (!isDated(saved)) return [written, "every run reads it from the start"];
   if (state === null) return [written, "nothing is read yet"];
   return [written, ...describeRows(state), ...describeNext(state, config, today)];
 }

@@ -58,9 +58,9 @@ const PLAIN =
 /** Quotes only what cannot be a key: people paste keys into the wrong setting. */
 function mustBe(value: unknown, rule: string): string {
   const isPlain = ["number", "boolean"].includes(typeof value) || PLAIN.test(String(value));
-  return isPlain && typeof value !== "object"
-    ? `is ${JSON.stringify(value)}: it must be ${rule}`
-    : `must be ${rule}`;
+  if (!isPlain || typeof value === "object") return `must be ${rule}`;
+  const isQuoted = typeof value === "string" && /^(?:true|false|\d+)$/.test(value) && !rule.includes('"');
+  return `is ${JSON.stringify(value)}: it must be ${rule}${isQuoted ? ", without quotes" : ""}`;
 }
 
 /** Problems that no schema can describe, of properties whose type is right. */

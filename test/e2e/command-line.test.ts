@@ -324,7 +324,7 @@ describe("init", () => {
   it.each([
     ["a key that does not work", (url: string) => `${url}\n${KEY}\n`, "INVALID_API_KEY"],
     ["an address that is none", () => `two words\n${KEY}\n`, "base_url must be https://"],
-    ["no answers", () => "", "stdin ended before all was answered"],
+    ["no answers", () => "", "stdin ended before the last question"],
   ])("writes nothing for %s, and says why", async (_what, input, why) => {
     await using sandbox = await startSandbox({ people: 5 });
     const folder = await tempDir();

@@ -32,7 +32,7 @@ const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 export const losesBytes = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
 
 const WAY_OUT =
-  ". Its folder must let this run make and replace files. In a container, mount the folder, not the file alone";
+  ". This user must be able to write into the folder. In a container, mount the folder, not the file alone";
 
 /**
  * The error of a file or folder that cannot be made or replaced, with the way out where that is forbidden. A full disk may

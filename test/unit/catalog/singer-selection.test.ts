@@ -167,8 +167,8 @@ describe("a catalog of Singer", () => {
   });
 
   it.each<[what: string, catalog: unknown, why: RegExp]>([
-    ["nothing", null, /not an object with a list "streams"/],
-    ["an object without streams", {}, /not an object with a list "streams"/],
+    ["nothing", null, /it has no list "streams"/],
+    ["an object without streams", {}, /it has no list "streams"/],
     ["Airbyte's", { streams: [{ stream: { name: "people" } }] }, /catalog of Airbyte.*--discover/],
     ["of Airbyte's discovery", { streams: [{ name: "people", json_schema: {} }] }, /catalog of Airbyte/],
     ["one with a stream twice", { streams: [{ stream: "people" }, { stream: "people" }] }, /"people" twice/],

@@ -108,7 +108,7 @@ describe("a configured catalog", () => {
   });
 
   it.each<[value: unknown, why: string]>([
-    [7, 'it is not an object with a list "streams"'],
+    [7, 'it has no list "streams"'],
     [{ streams: {} }, '"streams"'],
     [{ streams: [{ name: "a" }, { title: "people" }] }, "streams[1] lacks"],
     [{ streams: [{ stream: { name: "" } }] }, "streams[0] lacks"],
