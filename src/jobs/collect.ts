@@ -190,8 +190,8 @@ export function collectFailure({ client, collecting }: JobRun): unknown {
   const denied = jobs.filter(({ lastProblem }) => lastProblem?.kind === "denied");
   if (denied.length >= DENIED)
     return new ConfigError(
-      `Cannot collect results: this key may not read any of the ${denied.length} jobs that were asked for. Use the key ` +
-        "that submitted them. Nothing is lost: they are asked for again",
+      `Cannot collect results: this key may not read any of its ${denied.length} open jobs. Use the key that submitted the ` +
+        "jobs. Nothing is lost: later runs ask again",
       { cause: denied[0]?.lastProblem?.error },
     );
   const isFresh = ({ at, lastProblem }: Watched): boolean =>

@@ -124,7 +124,7 @@ export class Memory {
       if (!(error instanceof ConfigError) || this.#path === null) throw error;
       if (config.receiptsFile !== null || (await mayExist(this.#path))) this.blocked ??= error;
       else {
-        lock?.notify?.(`Receipts are done without. ${error.message}`);
+        lock?.notify?.(`This run has no receipts. ${error.message}`);
         this.#isForgetful = true;
       }
       await this.close();
@@ -194,7 +194,6 @@ const mayExist = (path: string): Promise<boolean> =>
 
 const otherKey = (path: string, own: string): ConfigError =>
   new ConfigError(
-    `Cannot tell what was bought: the state and the receipts "${own}" do not know it, and the receipts "${path}" belong ` +
-      "to another key of this service. If the key was changed, name that file in receipts_file. If this is another " +
-      "organization, name the first one there",
+    `Cannot know what was bought: the receipts "${path}" are from another key, and the state and "${own}" have nothing. ` +
+      `If the key is new, set receipts_file to "${path}". If this is another organization, set it to "${own}"`,
   );

@@ -81,8 +81,8 @@ export class Receipts {
     }
     if (header !== undefined) return;
     throw new ConfigError(
-      `Cannot use the receipts "${path}": no line is complete, which no run leaves behind. Restore them. If the file is new, ` +
-        "remove it: a run makes its own. In a container, mount the folder, not the file alone",
+      `Cannot use the receipts "${path}": it has no complete line. Restore the file. If the file is new, remove it: a run makes ` +
+        "its own. In a container, mount the folder, not the file alone",
     );
   }
 
@@ -186,8 +186,8 @@ export class Receipts {
 /** @param what has digests under another salt. @param file the file to move away; undefined: the stream is reset */
 export const otherSalt = (what: string, file?: string): ConfigError =>
   new ConfigError(
-    `${what} cannot be used: another address of the service or another hash_salt is behind the digests. Nothing is ` +
-      "bought, because everything would be bought again. Set them back. If this is another service, " +
+    `${what} cannot be used: its purchases are from another address or another hash_salt. Nothing is bought, because everything ` +
+      "would be bought again. Set them back. If this is another service, " +
       (file === undefined
         ? "reset the stream"
         : `move "${file}" away, or name another file in receipts_file`),
@@ -237,23 +237,22 @@ async function isThere(path: string): Promise<boolean> {
   const isOpen = platform() !== "win32" && (mode & 0o002) !== 0 && !isShared;
   const why =
     (!stats.isFile() && "it is no regular file. Name one in receipts_file") ||
-    (nlink > 1 &&
-      "it has another name too (a hard link), under which another run would not see this one. Remove one") ||
-    (isOpen && "anyone may write to it. Look whether it is yours, then run chmod 600 on it");
+    (nlink > 1 && "it has a second name (a hard link), and runs would not see each other. Remove one name") ||
+    (isOpen && "everyone may write to it. If it is yours, run chmod 600 on it");
   if (why !== false) throw new ConfigError(`Cannot use the receipts "${path}": ${why}`);
   return true;
 }
 
 const shared = (path: string): TransientError =>
   new TransientError(
-    `Cannot continue with the receipts "${path}": another run writes to the same file. Give each run a file of its own, ` +
-      "or mount the folder of the file, so that its lock is seen",
+    `Cannot continue with the receipts "${path}": another run writes to the same file. Give each run its own file, or mount ` +
+      "the folder of the file, because its lock is there",
   );
 
 const damaged = (path: string, line: number, why: string): ConfigError =>
   new ConfigError(
-    `Cannot use the receipts "${path}": line ${line} is not what this connector writes: ${why}. The file knows what was ` +
-      "paid for: restore it, or move it away to continue by the state alone",
+    `Cannot use the receipts "${path}": line ${line} was not written by this program: ${why}. The file knows what was paid ` +
+      "for. Restore it, or move it away to continue with the state alone",
   );
 
 async function attempt<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
@@ -262,8 +261,8 @@ async function attempt<Result>(path: string, work: () => Promise<Result>): Promi
   } catch (cause) {
     if (cause instanceof ConfigError || cause instanceof TransientError) throw cause;
     throw new ConfigError(
-      `Cannot use the receipts "${path}": ${reasonOf(cause)}. They keep anything from being bought twice: make the file ` +
-        "writable, or name another in receipts_file",
+      `Cannot use the receipts "${path}": ${reasonOf(cause)}. They prevent that something is bought twice. Make the ` +
+        "file writable, or name another file in receipts_file",
       { cause },
     );
   }

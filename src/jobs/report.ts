@@ -22,7 +22,7 @@ import { parseJobState } from "./state.ts";
 /** Says which entries are no items, and what an item is. */
 export function invalidText({ count, places }: Inputs["invalid"]): string {
   const more = count > places.length ? " and others" : "";
-  const wanted = "An item is a host or an address alone, such as acme.example or ann@acme.example";
+  const wanted = "Write one domain or address per line, such as acme.example or ann@acme.example";
   return `${plural(count, "invalid item")}, never sent: ${places.join(", ")}${more}. ${wanted}`;
 }
 
@@ -37,8 +37,8 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
   yield warningOf(
     stream,
-    `there is no state${receipts}, so nothing is known of what was submitted before. This sync submits up to ` +
-      `${plural(most, "item")}. The caps are ${capsOf(type)}`,
+    `there is no state${receipts}, so earlier purchases are unknown. This sync submits up to ${plural(most, "item")}. ` +
+      `The caps are ${capsOf(type)}`,
   );
 }
 
@@ -76,11 +76,11 @@ export function* finalReport(run: JobRun): Generator<Notice> {
     failures.isOutOfCredits &&
       `out of credits or quota, with ${plural(left, "item")} waiting. The next sync tries one`,
     refused.length > 0 &&
-      `the service refuses ${places.join(", ")}${refused.length > MAX_PLACES ? " and others" : ""}: submitted again after ` +
-        "30 days, or when the next refresh is due",
+      `the service refuses ${places.join(", ")}${refused.length > MAX_PLACES ? " and others" : ""}. They are submitted again ` +
+        "after 30 days, or with the next refresh",
     problems.length > 0 &&
       `no result for ${plural(problems.length, "job")} (${[...new Set(problems)].join(", ")}). Later syncs ask again, which is ` +
-        "free; nothing is submitted again",
+        "free. Nothing is submitted again",
     ...passedCaps(type.caps, account).map((passed) => `a cap was passed: ${passed}`),
   ];
   for (const one of warnings) if (one !== false) yield warningOf(stream, one);
@@ -234,7 +234,7 @@ export async function describeJobs(config: Config, environment: Environment): Pr
   for (const { file, kind } of types) if (file !== null) await readItemFile(file, kind, () => {});
   const caps = `At most ${types.map(capsOf).join("; at most ")}`;
   const place = receiptsPathOf(config, environment);
-  if (place === null) return [caps, "There are no receipts: only the state knows what was bought"];
+  if (place === null) return [caps, "There are no receipts. Only the state knows what was bought"];
   const { purchases } = await look(config, environment, new Map());
   const known = purchases === 0 ? "are new" : `know ${plural(purchases, "purchase")}`;
   return [caps, `The receipts "${printable(place)}" ${known}`];

@@ -49,8 +49,8 @@ function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Eve
   failures.ended = true;
   const hours = Math.round(Math.abs(skew) / 3_600_000);
   const text =
-    `${stream}: the service's clock is ${hours} hours ${skew > 0 ? "ahead of" : "behind"} this machine's, so ` +
-    "nothing is submitted, because caps by day would not work. Correct this machine's clock, or tell the service's owner";
+    `${stream}: the service's clock is ${hours} hours ${skew > 0 ? "ahead of" : "behind"} this machine's. Nothing is ` +
+    "submitted, because daily caps need the right day. Correct this machine's clock, or tell the service's owner";
   yield warning(text);
 }
 

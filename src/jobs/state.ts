@@ -91,8 +91,8 @@ export function parseJobState({ name, cursorField }: JobStreamSpec, state: unkno
   } catch (error) {
     if (!(error instanceof NotOurs)) throw error;
     throw new ConfigError(
-      `Cannot use the state of "${name}": ${error.message}. It knows what was paid for, so it is never ignored. ` +
-        "Restore it, or remove it to buy again what the receipts do not know",
+      `Cannot use the state of "${name}": ${error.message}. It knows what was paid for. Restore it, or remove it: ` +
+        "then everything that is not in the receipts is bought again",
     );
   }
 }

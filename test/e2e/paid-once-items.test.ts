@@ -60,7 +60,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
   "come from no CSV file with a quote that nothing closes, because all after it would be one cell": {
     settings: { domains_file: await csv("domain", "1.example", '"2.example', "3.example") },
-    syncs: [{ bought: ["1.example"], fails: "config_error", says: "line 3 begins a cell with a quote" }],
+    syncs: [{ bought: ["1.example"], fails: "config_error", says: "line 3 has a cell with an open quote" }],
   },
   "are submitted although the rows of a stream cannot be read": {
     settings: { domains: ["1.example"], from_people: true },
@@ -82,12 +82,15 @@ describe("the items of a job", () => {
     );
     const domains_file = await csv(header, "1.example", ...others, "2.example");
     const stage = await sandboxStage("company_lookup", { domains_file });
-    await stage.play({ bought: ["1.example", "2.example"], warns: "An item is a host or an address alone" });
+    await stage.play({ bought: ["1.example", "2.example"], warns: "Write one domain or address per line" });
   });
 
   it.each<[text: string, says: string]>([
     ['["1.example","2.example","3.example"]', "one JSON array"],
-    ['{"domain":["1.example","2.example","3.example"]}', 'line 1 has no text as \\"domain\\"'],
+    [
+      '{"domain":["1.example","2.example","3.example"]}',
+      'line 1 has a value for \\"domain\\" that is not text',
+    ],
     ["a.domain,b.domain\n1.example,2.example", 'has no column \\"domain\\"'],
     ["name,domain,site\nSmith, Jones,1.example,2.example", "line 2 has 4 cells"],
     ["<table><td>1.example", "HTML or XML"],

@@ -69,7 +69,7 @@ describe("jobs", () => {
     const missing = join(folder, "not-yet.json");
     expect((await shown("--config", config, "--state-file", missing)).stdout).toBe(stdout);
     const refused = await shown("--config", config, "--state", missing);
-    expect([refused.code, refused.stdout]).toEqual([1, ""]);
+    expect([refused.code, refused.stdout]).toEqual([2, ""]);
     expect(refused.stderr).toContain(`Cannot read the state file "${missing}"`);
   });
 

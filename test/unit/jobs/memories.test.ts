@@ -7,7 +7,7 @@ import { tempDir } from "../../support/temp-dir.ts";
 const ITEMS = ["a.example", "b.example"];
 const STREAM = "company_lookups";
 
-const OTHERS = /not what this connector writes/;
+const OTHERS = /not written by this program/;
 
 let folder = "";
 let receipts = "";
@@ -101,11 +101,11 @@ describe("nothing is bought", () => {
     ["a damaged line", () => appendFile(receipts, "damage\n"), OTHERS],
     ["NULs within", () => edit((text) => text.replace(/\n(.{40}).{20}/, `\n$1${"\0".repeat(20)}`)), OTHERS],
     ["two halves in one line", () => edit((text) => text.replace(/(\n.{60}).*\n(.*)\n/, "$1$2\n")), OTHERS],
-    ["no header", () => edit((text) => text.slice(text.indexOf("\n") + 1)), /line 1 is not/],
+    ["no header", () => edit((text) => text.slice(text.indexOf("\n") + 1)), /line 1 was not/],
     ["nothing in them", () => writeFile(receipts, ""), /is new, remove it.* mount the folder/],
     ["an empty line", () => appendFile(receipts, "\n"), OTHERS],
     ["a line of another program", () => appendFile(receipts, '{"for":"other"}\n'), OTHERS],
-    ["something else in them", () => writeFile(receipts, "something else\n"), /line 1 is not/],
+    ["something else in them", () => writeFile(receipts, "something else\n"), /line 1 was not/],
     ["a newer format", () => writeFile(receipts, '{"receipts":4,"salt":{}}\n'), /newer version/],
     ["an older format", () => writeFile(receipts, '{"receipts":2,"salt":"s"}\n'), /the last one .* is 0\.1/],
     ["no salt", () => writeFile(receipts, '{"receipts":3,"salt":5}\n'), /"salt"/],
@@ -116,18 +116,18 @@ describe("nothing is bought", () => {
         await new JobService(path).sync({ items: ["c.example"], settings: { hash_salt: "x".repeat(16) } });
         await appendFile(receipts, await readFile(path, "utf8"));
       },
-      /another hash_salt .* move ".*receipts\.jsonl" away/,
+      /another hash_salt.* move ".*receipts\.jsonl" away/,
     ],
-    ["rights for all to write", () => chmod(receipts, 0o666), /anyone may write/],
+    ["rights for all to write", () => chmod(receipts, 0o666), /everyone may write/],
     [
       "such rights in a folder where only owners replace files",
       async () => {
         await chmod(receipts, 0o666);
         await chmod(dirname(receipts), 0o1777);
       },
-      /anyone may write/,
+      /everyone may write/,
     ],
-    ["another name", () => link(receipts, `${receipts}2`), /another name/],
+    ["another name", () => link(receipts, `${receipts}2`), /a second name/],
   ])("where the receipts have %s", async (_what, damage, why) => {
     const service = await bought();
     await damage();
@@ -139,7 +139,7 @@ describe("nothing is bought", () => {
 
   it.each<[what: string, state: (saved: Record<string, unknown>) => unknown, why: RegExp]>([
     ["a newer version", (saved) => ({ ...saved, version: 9 }), /newer version/],
-    ["another service", (saved) => ({ ...saved, salt: "elsewhere" }), /another address of the service/],
+    ["another service", (saved) => ({ ...saved, salt: "elsewhere" }), /another address or another hash_salt/],
     ["an older version", (saved) => ({ ...saved, version: 3 }), /the last one that reads it is 0\.1/],
     ["something else", () => ({ position: 7 }), /state/],
     ["no list of items", (saved) => ({ ...saved, items: 5 }), /state/],
@@ -172,7 +172,7 @@ it("nothing is bought where only the receipts of another key know what was bough
   expect([refused.bought, refused.why]).toEqual([
     0,
     expect.stringMatching(
-      /and the receipts ".*receipts-.*\.jsonl" .* the receipts ".*receipts-.*\.jsonl" belong/,
+      /the receipts ".*receipts-.*\.jsonl" are from another key.* set it to ".*receipts-.*\.jsonl"/,
     ),
   ]);
   expect(await sync("svc_1_1", {})).toMatchObject({ bought: 0, why: refused.why });
@@ -183,7 +183,7 @@ it.each(["receipts", "state"])("nothing is bought under another hash_salt: %s", 
   const service = await bought(kept === "state" ? "" : receipts);
   const settings = { hash_salt: "a long random text", company_lookup: { domains: ITEMS } };
   const ended = await next(service, { settings, ...(kept === "receipts" && { states: {} }) });
-  expect([ended.bought, ended.why]).toEqual([0, expect.stringMatching(/another hash_salt .* Set them back/)]);
+  expect([ended.bought, ended.why]).toEqual([0, expect.stringMatching(/another hash_salt.* Set them back/)]);
 });
 
 it("the receipts and their folder are only for their owner, and name no item", async () => {
