@@ -202,8 +202,6 @@ const RECONCILE_FLAGS = {
   stream: { ...textFlag("stream in the table"), default: "people" },
   state: fileFlag("state of the runs that filled the table"),
   output: { alias: "o", ...fileFlag("folder for the differences") },
-  // It changes nothing.
-  full: { ...switchFlag(""), hidden: true },
   timezone: textFlag("time zone of dates without an offset"),
   "yes-gone": countFlag("--yes-gone", "accept that N rows are gone"),
   recheck: textFlag("state file; the next run reads lost rows again"),
@@ -360,10 +358,7 @@ function plainer(message: string, parser: Argv, name: string, words: readonly st
   return pattern === undefined ? message : message.replace(pattern, text ?? "");
 }
 
-/**
- * Parses words with a parser that does not print and does not exit. Its help breaks a word where a text does not fit into 80
- * columns. Throws UsageError.
- */
+/** Parses words without printing or exiting. Help texts must fit into 80 columns. Throws UsageError. */
 export async function parseWords(
   name: string,
   version: string,

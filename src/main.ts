@@ -11,15 +11,9 @@ import type { Runtime } from "./run/runtime.ts";
 /** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
 const GRACE_MS = 8_000;
 
-/**
- * Otherwise V8 optimizes undici's parser of HTTP, one function of WebAssembly, after its first answers. That costs a short
- * sync 35 MiB and a quarter of its processor time, for nothing. At its start V8 would conclude the other two from the first.
- */
+/** Keeps V8 from optimizing undici's WebAssembly parser, which costs a short sync 35 MiB and a quarter of its processor time. */
 const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-up";
-/**
- * Functions that see each row are short. Longer ones (bytes of bytecode) see one batch or window at a time, and V8 would
- * spend a tenth of a read's processor time on optimizing them.
- */
+/** Functions that see each row are short. Optimizing longer ones (bytes of bytecode) costs a tenth of a read's time. */
 const SHORT_FUNCTIONS = "--max-optimized-bytecode-size=1000";
 
 /** Parses a command line; throws UsageError. */
@@ -81,10 +75,7 @@ function lacksFolder(): boolean {
   }
 }
 
-/**
- * Parses a command line and runs its command. Returns the exit code; writes an error to stderr. Throws what a command
- * throws when the signal has interrupted it.
- */
+/** Runs a command line and writes an error to stderr. Returns the exit code. After a signal it throws what the command throws. */
 export async function runProgram(
   openParse: () => Promise<Parse>,
   args: readonly string[],
@@ -112,10 +103,7 @@ function written(out: NodeJS.WritableStream): Promise<void> {
   return new Promise((resolve) => out.write("", () => resolve()));
 }
 
-/**
- * Writes to stderr what went wrong. A reader that goes away has had enough, as `head` has; only a platform must learn that
- * it did not take everything. Returns the exit code.
- */
+/** Writes an error to stderr. A reader that stops early, such as `head`, is an error only on a platform. Returns the exit code. */
 async function reportError(
   error: unknown,
   command: Command | undefined,

@@ -38,10 +38,7 @@ const EXAMPLES = [
   "  tap-contact-intelligence --config config.json --catalog catalog.json \\\n    | target-jsonl",
 ].join("\n");
 
-/**
- * Parses the Singer flags. Orchestrators put flags together, so a mode ignores the flags that it does not use.
- * Throws UsageError.
- */
+/** Parses the Singer flags. Orchestrators combine flags, so a mode ignores the flags that it does not use. Throws UsageError. */
 export const parseTapCommand = (words: readonly string[], version: string): Promise<Command> =>
   parseWords("tap-contact-intelligence", version, words, addTap);
 

@@ -1,10 +1,7 @@
 /** Airbyte's word for the part that must change: the config, time, or the service (or this program). */
 export type FailureType = "config_error" | "transient_error" | "system_error";
 
-/**
- * The part that an error of the service concerns: one stream, everything that this key reads, or everything at this address, so that
- * no other request will work.
- */
+/** The part that an error of the service concerns: one stream, everything of this key, or everything at this address. */
 export type ErrorScope = "stream" | "run" | "service";
 
 type ConnectorErrorOptions = ErrorOptions & {

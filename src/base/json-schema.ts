@@ -5,10 +5,7 @@ export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
 
 export type SchemaError = ErrorObject;
 
-/**
- * Compiles schemas. `fill`: a check names every error with its schema, and fills in defaults; otherwise it stops at the
- * first. `formats`: those that a check knows; without them it reads no format.
- */
+/** Compiles schemas. `fill`: names every error and fills in defaults; otherwise only the first error. `formats`: known formats. */
 export function schemaCompiler({
   fill,
   formats,

@@ -51,10 +51,7 @@ export function toNext(text: string, end: number, close: number): number {
   return next === COMMA ? skipSpace(text, at + 1) : at;
 }
 
-/**
- * Writes JSON as JSON.stringify does, with every number as it came.
- * A regular expression would need memory for each character of a long text.
- */
+/** Writes JSON as JSON.stringify does, but keeps every number as it came. */
 export function compactJson(json: string): string {
   let built = "";
   let from = 0;
@@ -137,10 +134,7 @@ export const malformedJson = (): Error => new Error("Cannot take values out of a
 
 export const hasNuls = (line: string): boolean => line.includes("\\u0000");
 
-/**
- * Replaces escaped NULs, which SQL targets cannot store, with U+FFFD. Matching every escape tells `\u0000` from `\\u0000`.
- * @param replaced called for each
- */
+/** Replaces escaped NULs, which SQL targets cannot store, with U+FFFD. @param replaced called for each */
 export function withoutNuls(line: string, replaced: () => void): string {
   return line.replace(/\\(?:u0000|.)/gs, (found) => {
     if (found !== "\\u0000") return found;

@@ -24,7 +24,7 @@ export function valueAt(value: unknown, path: readonly string[]): unknown {
 }
 
 /** True if lists and objects are nested more than `levels` deep. */
-export function isDeeperThan(levels: number, value: unknown): boolean {
+function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeperThan(levels - 1, inner));
 }

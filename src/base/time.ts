@@ -57,10 +57,8 @@ export function isInstant(text: string): boolean {
 }
 
 /**
- * Epoch ms of a cursor, fractions cut to ms; NaN for what no rule can read. Reads RFC 3339 with any offset (also `+00`), a
- * space for the T, a comma for the point, lower case, UTC by its name, a date alone, no zone (UTC), and epoch numbers in
- * seconds, ms, µs or ns. A leap second is the last ms of the day that it names, because filters find it there. Years are 1 to
- * 9999.
+ * Epoch ms of a cursor; NaN if it is not a date. Reads RFC 3339 with any offset, a space for the T, a date alone, no zone
+ * (UTC), and epoch numbers in s, ms, µs or ns. A leap second is the last ms of its day. Years are 1 to 9999.
  */
 export function instant(text: string): number {
   const fast = parseUsual(text);

@@ -8,22 +8,18 @@ import { type Environment, OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "./e
 
 const DEFAULT_FILE = "config.json";
 
-/**
- * Reads the config from its file, by default `config.json` in this folder, and from the environment. Throws ConfigError.
- * @param isTemporary see ConfigPlace
- */
-export async function openConfig(
-  file: string | undefined,
-  environment: Environment,
-  isTemporary = false,
-): Promise<Config> {
-  const config = await findConfig(file, environment, isTemporary);
+/** As `findConfig`. Throws ConfigError if there is neither a file nor a variable. */
+export async function openConfig(...given: Parameters<typeof findConfig>): Promise<Config> {
+  const config = await findConfig(...given);
   if (config === undefined)
     throw noConfig("Run `source-contact-intelligence init`, or name a file with --config");
   return config;
 }
 
-/** As `openConfig`; undefined if there is neither a file nor a variable. */
+/**
+ * Reads the config from its file, by default `config.json` in this folder, and from the environment. Throws ConfigError.
+ * @param isTemporary see ConfigPlace
+ */
 export async function findConfig(
   file: string | undefined,
   environment: Environment,
@@ -48,8 +44,8 @@ const hasVariables = (environment: Environment, prefixes: Prefixes): boolean =>
   Object.keys(environment).some((name) => prefixes.some((prefix) => name.startsWith(prefix)));
 
 /**
- * Reads config files. A property of a later file wins. `ENV` in place of a file is the environment under the
- * names that other Singer taps use. Throws ConfigError; so does the returned function, which parses what they say together.
+ * Reads config files; a later file overrides single settings. `ENV` names the environment, with a second prefix.
+ * Throws ConfigError, and so does the returned function, which parses the settings.
  */
 export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
   const { value, place } = await readFiles(names.filter((name) => name !== "ENV"));

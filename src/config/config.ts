@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isDeeperThan, isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
+import { isObject, type JsonObject, quoted, valueAt } from "../base/json.ts";
 import { schemaCompiler } from "../base/json-schema.ts";
 import type { Day } from "../base/time.ts";
 import { readSuppression, type Suppression } from "../privacy/suppress.ts";
@@ -31,10 +31,7 @@ export type Config = Settings & {
   readonly note?: string;
 };
 
-/**
- * Each property is one of spec.json, which describes it, with its name in camel case. Null: not set. Lists are distinct,
- * and days sorted; domains and e-mails stay as they are written, each at its place.
- */
+/** The settings of spec.json in camel case. Null: not set. Lists have no duplicates, except lists of domains and e-mails. */
 type Settings = {
   readonly baseUrl: URL;
   readonly apiKey: string;
@@ -115,18 +112,12 @@ export type ConfigPlace = {
 
 const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 
-/**
- * Turns an untrusted value and the environment, which wins, into a Config. Null and undefined are no config.
- * Throws a ConfigError that names every wrong property and quotes no secret, or the wrong lines of `suppress_file`.
- */
+/** Makes a Config of an untrusted value and the environment, which wins. Throws ConfigError, which quotes no secret. */
 export function parseConfig(value: unknown, environment: Environment, place: ConfigPlace = {}): Config {
   const { name = "the config", prefixes = OUR_PREFIXES } = place;
   const given = value ?? {};
   if (!isObject(given)) throw new ConfigError(`Cannot use ${name}: it is not an object of properties`);
   const { merged, variables } = withEnvironment(given, environment, prefixes);
-  if (isDeeperThan(MAX_CONFIG_LEVELS, merged)) {
-    throw new ConfigError(`Cannot use ${name}: it is nested more than ${MAX_CONFIG_LEVELS} levels deep`);
-  }
   const unknown = [...unknownSettings(merged), ...unknownVariables(environment, prefixes)];
   const draft = normalize(merged);
   const located = withPaths(draft, variables, place.folder ?? "");
@@ -156,8 +147,6 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
     );
   throw new ConfigError(`Cannot use ${name}: ${clausesOf(found, variables, place.lines).join("; ")}`);
 }
-
-const MAX_CONFIG_LEVELS = 100;
 
 /** Characters of a salt that cannot be guessed. */
 const SAFE_SALT = 16;

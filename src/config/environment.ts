@@ -12,10 +12,7 @@ export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 /** For a tap whose `--config` is ENV. */
 export const TAP_PREFIXES: Prefixes = [`TAP_${VARIABLE_PREFIX}`, VARIABLE_PREFIX];
 
-/**
- * Puts the values of the environment into a draft. An empty variable is no value.
- * `variables`: the variable that each setting comes from, on its own or as a part of an outer one.
- */
+/** Adds variables to a draft; empty variables do not count. `variables`: the variable of each setting and inner setting. */
 export function withEnvironment(
   draft: JsonObject,
   environment: Environment,

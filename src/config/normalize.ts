@@ -4,9 +4,8 @@ import { addDays, type Day, dayOf, parseDay } from "../base/time.ts";
 import { configSpec, innerProperty, isDayProperty, type SpecProperty, typeOf } from "./spec.ts";
 
 /**
- * Returns a draft without nulls, empty lists, objects of defaults only, and empty strings, which forms send; with
- * `minLength: 0` empty strings stay. Strings are trimmed, and texts become lists at commas and line breaks. Dates become
- * UTC days, also from days ago ("30d"). Booleans become words where the spec has words. Idempotent.
+ * Removes nulls, empty lists, empty strings (except with `minLength: 0`) and objects of defaults, which forms send.
+ * Trims strings, splits texts into lists, and turns dates (also "30d") into UTC days. Idempotent.
  */
 export function normalize(draft: JsonObject, parent: SpecProperty = configSpec()): JsonObject {
   const normal = Object.entries(draft).map(

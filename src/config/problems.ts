@@ -24,11 +24,12 @@ export const schemaProblems = (errors: readonly SchemaError[]): Problem[] =>
   errors.map((error) => {
     const path = error.instancePath.split("/").slice(1);
     if (error.keyword === "required") return missing([...path, String(error.params["missingProperty"])]);
-    const { keyword, params, data, parentSchema } = error;
+    const { keyword, params, data } = error;
+    const property = error.parentSchema as SpecProperty;
+    const value = property.airbyte_secret === true ? null : data;
+    const most = `must have at most ${params["limit"]} characters`;
     const text =
-      keyword === "maxLength"
-        ? `must have at most ${params["limit"]} characters`
-        : mustBe(data, ruleOf(parentSchema as SpecProperty, isRoot(path.at(-1)) ? data : undefined));
+      keyword === "maxLength" ? most : mustBe(value, ruleOf(property, isRoot(path.at(-1)) && data));
     return { path: path.join("."), text };
   });
 
@@ -126,10 +127,7 @@ function jobProblems(draft: JsonObject): Problem[] {
   });
 }
 
-/**
- * A problem of receipts without an absolute path: in a folder that is thrown away they are lost, and what was bought would
- * be bought again. @param located the draft with absolute paths
- */
+/** Platforms throw their folders away, and receipts in them are lost. @param located the draft with absolute paths */
 export function receiptsProblems(draft: JsonObject, { receipts_file: path }: JsonObject): Problem[] {
   const { receipts_file: file } = draft;
   const hasJobs = JOBS.some(({ name }) => isObject(draft[name]));

@@ -106,10 +106,7 @@ export async function finish(folder: string, file: StateFile, output: FolderStat
   await file.save(key, state, { output: { ...output, pending: null } });
 }
 
-/**
- * Finishes the commit that a killed run has begun, and removes all other parts. Throws ConfigError, and the system's errors
- * as they are.
- */
+/** Finishes the commit of a killed run and removes other parts. Throws ConfigError, and the system's errors. */
 export async function recover(folder: string, file: StateFile): Promise<FolderState> {
   const output = parseFolderState(folder, file.saved.rest["output"]);
   const numbers = { ...output.numbers };
@@ -142,9 +139,8 @@ export const namesIn = (folder: string): Promise<string[]> =>
   });
 
 /**
- * The rest of a folder's state, so that the next run writes all rows that it reads, also those that older files have.
- * Nothing for a state file without a folder. Throws ConfigError while a commit is pending, because that replaces the state.
- * @param path of the state file @param rest all that it has besides the streams
+ * The rest of a folder's state after which the next run writes all rows that it reads. Throws ConfigError while a commit is
+ * pending. @param rest all of the state besides the streams
  */
 export function forgetFiles(path: string, rest: JsonObject, stream: string): JsonObject {
   if (rest["output"] === undefined) return {};

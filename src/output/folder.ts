@@ -66,11 +66,7 @@ export class Folder implements Sink {
     this.#committedAt = clock.monotonic();
   }
 
-  /**
-   * Makes the folder if it is not there, and finishes what a killed run left in it.
-   * Throws ConfigError, and TransientError while another run uses the folder.
-   * @param given the state that a new folder begins with
-   */
+  /** Makes the folder, and finishes the work of a killed run. Throws ConfigError, and TransientError while it is in use. */
   static async open(
     path: string,
     to: Destination,

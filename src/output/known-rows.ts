@@ -11,9 +11,8 @@ import { namesIn, numberOf } from "./folder-state.ts";
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Returns a function that leaves out the rows that the newest files of a stream have as the newest of their keys. It reads
- * the files from the newest one down, as long as none is missing: one that is gone may have had a newer row.
- * @param newest the number of the newest file
+ * Returns a function that removes rows which the newest files have as the newest of their keys. It stops at a missing file,
+ * which may have had a newer row. @param newest the number of the newest file
  */
 export async function unknownRows(
   folder: string,

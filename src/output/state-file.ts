@@ -27,11 +27,7 @@ export class StateFile {
     this.#rest = saved.rest;
   }
 
-  /**
-   * A file that is not there yet is an empty state, and is not made before there is one. Throws ConfigError for a file
-   * that cannot be read or replaced, TransientError while another run uses it.
-   * @param seed the state that a new file begins with
-   */
+  /** Opens a file, which need not exist. Throws ConfigError, and TransientError while another run uses it. @param seed of a new file */
   static async open(path: string, runtime: LockRuntime, seed = parseStateText("")): Promise<StateFile> {
     await statReplaceable(path);
     const lock = await Lock.acquire(path, runtime);
@@ -56,10 +52,8 @@ export class StateFile {
   }
 
   /**
-   * Returns when the new state is on the disk. Throws OutputError.
-   * @param state of the stream; null: it stays as it is
-   * @param rest what else the file is to have besides the streams
-   * @param onReplace called right before the new state takes effect
+   * Returns when the new state is on the disk. Throws OutputError. @param state null: unchanged
+   * @param rest other keys of the file @param onReplace called right before the new state takes effect
    */
   async save(
     stream: string,

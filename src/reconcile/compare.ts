@@ -44,10 +44,7 @@ type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
 /** A person who moves may be in no window of a read, so a read that lacks a row is repeated. */
 const MAX_READS = 4;
 
-/**
- * Compares a table with the service, key by key.
- * @throws ConfigError for a table that cannot be read, DataError for another table and for rows that cannot be proven
- */
+/** Compares a table with the service, key by key. Throws ConfigError for a bad table, DataError for another table. */
 export async function compare(comparison: Comparison): Promise<Report> {
   const { publish } = comparison;
   const differences = new Differences(comparison);
@@ -176,11 +173,7 @@ class Differences {
     throw new DataError(`${cannot}: they have no key in common. ${why}`);
   }
 
-  /**
-   * Marks the key of a row, and notes the status of a key that was not shown before.
-   * @param asked when the rows were counted (epoch ms)
-   * @returns whether it is lost or stale
-   */
+  /** Marks a key and counts its status. @param asked when the rows were counted (epoch ms) @returns whether it is lost or stale */
   #take(line: RawLine, judges: boolean, asked = 0): boolean {
     const { form, keyOf, isSuppressed } = this.#comparison;
     const row = objectOf(parseRow(fromLatin1(line)));

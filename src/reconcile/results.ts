@@ -34,10 +34,7 @@ export type Publish = (name: string, content: string | AsyncIterable<string | Bu
 
 const FILES = ["lost.jsonl", "gone.csv", "suppressed.csv", "report.json"];
 
-/**
- * Opens the folder of results. Files of an earlier comparison are removed first, so that no old list deletes people.
- * Throws ConfigError, and the system's errors as they are.
- */
+/** Opens the folder of results and removes earlier results, so that no old list deletes people. Throws ConfigError. */
 export async function openResults(folder: string): Promise<Publish> {
   await makeFolder(folder);
   for (const name of FILES) {

@@ -16,11 +16,7 @@ const NAIVE = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?$/;
 /** How loaders write null. */
 const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
 
-/**
- * Key and date of each row: CSV, or JSON lines. The columns are named like the stream's, in any case and with any
- * underscores, or are the first two.
- * @throws ConfigError for a file that cannot be read, a row without a key, and a date without a known form or offset
- */
+/** Key and date of each row. Columns are named like the stream's, in any spelling, or are the first two. Throws ConfigError. */
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
   const name = `table "${path}"`;

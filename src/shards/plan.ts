@@ -57,11 +57,7 @@ export function parsePlan(text: string, path: string): readonly Shard[] {
   return lines;
 }
 
-/**
- * The config under which a shard is read: its own days, and its share of the key's requests. The open shard reads people
- * without a date.
- * @throws ConfigError for settings that a shard cannot obey
- */
+/** The config of a shard: its days and its share of the requests. The open shard reads undated people. Throws ConfigError. */
 export function shardConfig(
   config: Config,
   { from, to, share }: Shard,

@@ -5,10 +5,7 @@ import { STREAMS } from "../catalog/streams.ts";
 /** State of an earlier run: the blob of each stream, and the rest of a Singer state, to be passed on. */
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
 
-/**
- * The key of a stream's blob in SavedState and in a state file: its name, with the namespace before a slash if it has
- * one. No name of a stream has a slash.
- */
+/** The key of a stream in SavedState and in state files: its name, after "namespace/" if it has one. */
 export function stateKey(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
@@ -31,9 +28,8 @@ const OTHER_MESSAGES =
   /^(?:ACTIVATE_VERSION|BATCH|CATALOG|CONNECTION_STATUS|CONTROL|LOG|RECORD|SCHEMA|SPEC|TRACE)$/;
 
 /**
- * Reads a state in each envelope that platforms, targets and people keep it in. A value with nothing in it is an empty
- * state; a null blob resets its stream; of two blobs for a stream the last wins. Throws ConfigError for any other shape:
- * a state is never ignored. The message continues the name of the file.
+ * Reads a state in any envelope of a platform, a target or a person. A null blob resets its stream, and the last blob wins.
+ * Throws ConfigError for any other shape. Its message continues the name of the file.
  */
 export function parseState(value: unknown): SavedState {
   const state = new ParsedState();
@@ -105,10 +101,7 @@ function parseLines(lines: readonly string[]): SavedState {
   return state.checked();
 }
 
-/**
- * Keys around a state: a line of Airbyte's or Singer's output, Airbyte's kinds of state, and what Meltano prints. The first
- * one counts, because older messages repeat the same state as `data`. Python writes `global_`.
- */
+/** Keys around a state. The first key counts, because older messages repeat the state as `data`. Python writes `global_`. */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
 /** All keys that may contain a state, and those that contain none: the shared state of all streams belongs to none of this source. */

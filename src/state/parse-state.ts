@@ -34,10 +34,8 @@ const SCHEMA = {
 let checkOfKeys: SchemaCheck | undefined;
 
 /**
- * Reads the state of a stream of rows. A state without a version, such as one written by hand, has only a cursor
- * (`discoveredAt`, or Singer's `replication_key_value`): no day is known, so everything is read. Null for an empty state and
- * for the marks that other sources leave in streams without a cursor.
- * @throws ConfigError for a state of another version, and for one that is not as this program writes it
+ * Reads the state of a stream of rows. A state without a version has only a cursor: everything is read.
+ * Null for an empty state and for marks of other sources. @throws ConfigError for another version or another shape
  */
 export function parseRowState(stream: string, saved: unknown): RowState | null {
   if (saved === null || saved === undefined) return null;

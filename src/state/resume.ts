@@ -17,9 +17,8 @@ export type Resume =
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
 /**
- * A full refresh continues only its own state: a platform that overwrites a table would otherwise replace it by a part. One
- * that was delivered is not delivered twice. An incremental read continues any state of the same service and filters.
- * @param isDated whether the stream is read by its dates; otherwise every read is from the start
+ * A full refresh continues only its own state and is delivered once. An incremental read continues any state.
+ * @param isDated whether the stream is read by its dates
  * @throws ConfigError for a state of another service or of other filters
  */
 export function resume(
@@ -82,10 +81,7 @@ function isSameRefresh(saved: unknown, { generationId, syncId }: ConfiguredStrea
 
 const refreshIn = (saved: unknown): JsonObject => objectOf(objectOf(saved)["full_refresh"]);
 
-/**
- * A stream's part of the incoming state. Where the catalog and the state have one stream of a name, they mean the same
- * one, whatever namespace they say: version 0.1.0 wrote none, and Singer has none.
- */
+/** A stream's part of the incoming state. The namespace counts only if several streams have this name. */
 export function stateOf(
   { name, namespace }: ConfiguredStream,
   asked: readonly { readonly configured: ConfiguredStream }[],

@@ -129,7 +129,7 @@ describe("read --output", () => {
     );
     const lost = [0, 2, 150, 298, 301].map((nth) => all[nth] as Row);
     const table = all.filter((row) => !lost.includes(row));
-    const words = ["--full", "--recheck", join(folder, "state.json")];
+    const words = ["--recheck", join(folder, "state.json")];
     expect((await reconcile(config, table, words)).report).toMatchObject({ lost: 5 });
     const before = filesIn(folder);
     await readPeople();

@@ -21,10 +21,7 @@ export type FedFile = {
   readonly columns: readonly (readonly [name: string, other: RegExp])[];
   /** Whether a file of one column is a list, in which commas do not separate cells. */
   readonly isList: boolean;
-  /**
-   * Places of the cells if the first line does not name each wanted column, or a text: why the line cannot be used.
-   * @param cuts the one with the most columns and cells first; of a JSON object only one
-   */
+  /** Places of the cells if the first line does not name the columns; a text: why not. @param cuts most columns first */
   readonly guess: (cuts: readonly Cut[]) => (Cut & { readonly isHeader: boolean }) | string;
 };
 
@@ -43,10 +40,7 @@ type Take = (text: string, isLast: boolean, found: Cells[]) => number;
 export const csvCell = (text: string): string =>
   /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-/**
- * Reads the wanted columns of a file that a person names: CSV by commas, semicolons, tabs or bars, or JSON lines.
- * @throws ConfigError for a file that cannot be read, and for a line that has other cells than the first
- */
+/** Reads columns of a CSV file (commas, semicolons, tabs, bars) or of JSON lines. Throws ConfigError. */
 export async function* readCells(file: FedFile): AsyncGenerator<readonly Cells[]> {
   const { Parser } = (await import("papaparse")).default;
   let rest = "";

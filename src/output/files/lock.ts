@@ -67,10 +67,7 @@ export class Lock {
     this.#clock = clock;
   }
 
-  /**
-   * Takes the lock of a file, which need not exist; its folder must. Throws TransientError while another run has it,
-   * ConfigError if no lock can be made, and the signal's reason.
-   */
+  /** Takes the lock of a file. Throws TransientError while another run has it, ConfigError, and the signal's reason. */
   static async acquire(file: string, runtime: LockRuntime): Promise<Lock> {
     const { clock, pid, processes } = runtime;
     const token = randomBytes(16).toString("hex");

@@ -38,11 +38,7 @@ function failure(name: string, cause: unknown): ConfigError {
   return new ConfigError(`Cannot read the ${name}: ${why}`, { cause });
 }
 
-/**
- * The text of a file that a person names, piece by piece. gzip is unpacked, and `-` is stdin.
- * @param name the file in messages, such as `table "x"`
- * @throws ConfigError for a file that cannot be read, that is not UTF-8, or in another form than lines of text
- */
+/** The pieces of a text file; gzip is unpacked, `-` is stdin. Throws ConfigError. @param name in messages, such as `table "x"` */
 export async function* piecesOf(
   name: string,
   path: string,

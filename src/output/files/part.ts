@@ -40,10 +40,7 @@ export class Part {
     return this.#pending.toString("latin1", 0, this.#pendingBytes);
   }
 
-  /**
-   * Appends the lines of some rows, given as bytes in latin1; one call at a time. Throws the system's errors as they are, as
-   * where the path is taken.
-   */
+  /** Appends lines, given as bytes in latin1; one call at a time. Throws the system's errors as they are. */
   async append(text: string, rows: number): Promise<void> {
     const length = this.#pendingBytes + text.length;
     if (length > this.#pending.length) this.#pending = Buffer.concat([this.#pending], 2 * length);

@@ -10,10 +10,7 @@ export type Processes = {
   stateOf(name: string): ProcessState;
 };
 
-/**
- * Linux gives every process a name that is never used again: boot, namespace, process id and start time. A process of
- * another boot or namespace, such as another container, is `unknown`: its id has no meaning here.
- */
+/** A name that Linux never uses again: boot, namespace, process id and start. Another boot or container is `unknown`. */
 export function systemProcesses(pid: number): Processes {
   const place = placeOf(pid);
   const start = place === undefined ? undefined : startTimeOf(pid);

@@ -3,12 +3,12 @@ import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { buffer as streamBytes } from "node:stream/consumers";
 import { ConfigError } from "../../base/errors.ts";
+import { tryParseJson } from "../../base/json.ts";
 import { OPEN_OBJECT } from "../../base/json-text.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
 /**
- * Returns a function that decodes the pieces of a text file, and its end when it is called without one. The text is UTF-8; a
- * byte order mark is no content. That function throws ConfigError for any other encoding, with the line.
+ * Returns a decoder for the pieces of a UTF-8 file, and for its end (no piece). It throws ConfigError with the line.
  * @param name the file in messages, such as `config file "x"`
  */
 export function textDecoder(name: string): (piece?: Uint8Array) => string {
@@ -47,11 +47,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   "ENOENT config": ". `source-contact-intelligence init` makes one",
 };
 
-/**
- * Reads a text file of UTF-8, without its byte order mark. Links are followed, named pipes and `/dev/stdin` are read to their
- * end, and `-` is stdin. Throws ConfigError.
- * @param what the file's part in the run, such as "config"
- */
+/** Reads a UTF-8 file, a pipe, or stdin (`-`). Throws ConfigError. @param what its part in the run, such as "config" */
 export async function readText(what: string, path: string): Promise<string> {
   // The message and its cause must not have it: a config has secrets.
   if (/^\s*[[{].*"/s.test(path)) {
@@ -74,10 +70,7 @@ export async function readText(what: string, path: string): Promise<string> {
   return isMessage ? text : text + decode();
 }
 
-/**
- * Reads a catalog: a JSON value, or the messages that `discover` printed, a line each; the CATALOG counts.
- * Throws ConfigError.
- */
+/** Reads a catalog: a JSON value, or the CATALOG message of `discover`. Throws ConfigError. */
 export async function readCatalog(path: string): Promise<unknown> {
   const text = await readText("catalog", path);
   const message = text.split("\n").find((line) => /^\s*\{"type":\s*"CATALOG"/.test(line));
@@ -86,16 +79,12 @@ export async function readCatalog(path: string): Promise<unknown> {
 
 /** The value of a file's text. The error names the place that is no JSON, and never quotes it: a config has secrets. */
 export function parseJsonFile(what: string, path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    const before = text.slice(0, endOfJson(text));
-    const [line, column] = [before.split("\n").length, before.length - before.lastIndexOf("\n")];
-    const place = `it is not JSON, see line ${line}, column ${column}`;
-    throw new ConfigError(
-      `Cannot use the ${what} file "${path}": ${text.trim() === "" ? "it is empty" : place}`,
-    );
-  }
+  const value = tryParseJson(text);
+  if (value !== undefined) return value;
+  const before = text.slice(0, endOfJson(text));
+  const [line, column] = [before.split("\n").length, before.length - before.lastIndexOf("\n")];
+  const why = text.trim() === "" ? "it is empty" : `it is not JSON, see line ${line}, column ${column}`;
+  throw new ConfigError(`Cannot use the ${what} file "${path}": ${why}`);
 }
 
 /** How many characters of a text can begin a JSON text. Not every error of the engine has the place. */

@@ -34,10 +34,7 @@ export const losesBytes = (error: unknown): boolean => LOST.has(codeOf(error) ??
 const WAY_OUT =
   ". This user must be able to write into the folder. In a container, mount the folder, not the file alone";
 
-/**
- * The error of a file or folder that cannot be made or replaced, with the way out where that is forbidden. A full disk may
- * have room later, and only a person can correct anything else. Returns our own errors as they are.
- */
+/** The error of a file or folder that cannot be written. A full disk may have room later. Returns our own errors as they are. */
 export function cannotMake(
   what: string,
   cause: unknown,

@@ -31,9 +31,8 @@ type ReplaceOptions = {
 };
 
 /**
- * Replaces a file: a crash at any moment leaves the old content or the new. Returns when the new file is on the disk.
- * A new file has mode 0600; one that is replaced keeps mode and owner, where its volume lets it. Links are not followed.
- * Throws ConfigError for anything but a regular file, and the system's errors as they are.
+ * Replaces a file: a crash leaves the old content or the new. Returns when the new file is on the disk. A new file has mode
+ * 0600; an old one keeps mode and owner. Throws ConfigError for a link, and the system's errors as they are.
  */
 export async function replaceFile(
   path: string,
@@ -78,10 +77,7 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
   );
 }
 
-/**
- * Removes what runs that were killed left of their tries to replace a file.
- * Only for the holder of the file's lock: the temporary files of an active run would be removed as well.
- */
+/** Removes temporary files of killed runs. Only for the holder of the file's lock. */
 export async function removeLeftovers(path: string): Promise<void> {
   const head = `${basename(path)}.`;
   const names = await readdir(dirname(path)).catch(() => []);
@@ -95,10 +91,7 @@ const statAt = (path: string): Promise<Stats | undefined> =>
     return undefined;
   });
 
-/**
- * Makes a folder that only its owner can enter, if it is not there, so that it survives a crash. Throws ConfigError.
- * @param withParents makes those above it as well
- */
+/** Makes a folder for its owner alone. Throws ConfigError. @param withParents makes those above it as well */
 export async function makeFolder(path: string, withParents = false): Promise<void> {
   await mkdir(path, { mode: 0o700, recursive: withParents }).catch(async (cause: unknown) => {
     const code = codeOf(cause);
@@ -117,9 +110,8 @@ export async function makeFolder(path: string, withParents = false): Promise<voi
 }
 
 /**
- * Gives a finished file or folder its name, by one rename, and never over an existing one. May be done twice: what is
- * there under neither name was published before, and a reader took it. Only for the holder of the folder's lock.
- * Throws ConfigError where the name is taken, and the system's errors as they are.
+ * Renames a finished file or folder, never over an existing one. May be done twice. Only for the holder of the lock.
+ * Throws ConfigError if the name is taken, and the system's errors as they are.
  */
 export async function publish(from: string, to: string): Promise<void> {
   if ((await statAt(from)) === undefined) return;

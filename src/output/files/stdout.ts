@@ -1,10 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { Writable } from "node:stream";
 
-/**
- * The stream itself, or one in its place where it is a file: Node takes a short write to a file, as on a full disk, for a
- * complete one. It begins a new line behind a line that an earlier run left torn.
- */
+/** The stream, or for a file a stream that writes completely: Node takes a short write for a complete one. */
 export function wholeOutput<Stream extends Writable & { readonly fd: number }>(
   stream: Stream,
 ): Stream | Writable {

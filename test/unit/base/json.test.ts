@@ -1,13 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  isDeeperThan,
-  printable,
-  printableLines,
-  quoted,
-  tryParseJson,
-  valueAt,
-} from "../../../src/base/json.ts";
+import { printable, printableLines, quoted, tryParseJson, valueAt } from "../../../src/base/json.ts";
 
 const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
@@ -36,7 +29,6 @@ describe("JSON of a stranger", () => {
     const text = JSON.stringify(["[".repeat(5_000), `"${"{".repeat(5_000)}\\`, "\\".repeat(2_001)]);
     expect(tryParseJson(text)).toEqual(JSON.parse(text));
     expect(tryParseJson(`[${"[],".repeat(5_000)}[]]`)).toHaveLength(5_001);
-    expect([3, 4].map((levels) => isDeeperThan(levels, [0, { a: [[]], b: 1 }]))).toEqual([true, false]);
   });
 
   it.each<[path: readonly string[], found: unknown]>([

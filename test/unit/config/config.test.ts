@@ -159,10 +159,6 @@ describe("a config", () => {
       'api_key is missing: set it in the config or as CONTACT_INTELLIGENCE_API_KEY; api_kye is not a setting. Did you mean "api_key"?',
     ],
     [{ hash_salt: "x".repeat(1_001) }, "hash_salt must have at most 1000 characters"],
-    [
-      { colour: JSON.parse(`${"[".repeat(100)}${"]".repeat(100)}`) },
-      "it is nested more than 100 levels deep",
-    ],
   ])("is refused for %j: %s", (settings, why) => {
     expect(refused(settings)).toContain(why);
   });
@@ -245,10 +241,11 @@ describe("a secret", () => {
     [{ base_url: "https://ho st/hunter2" }],
     [{ api_key: `hunter2${"x".repeat(1_000)}` }],
     [{ source_slug: {}, is_user: "hunter2" }],
+    [{ api_key: 271828, hash_salt: 271828, external_api: { api_url: external.api_url, api_key: 271828 } }],
     [{ idle_timeout_seconds: "hunter2 and more" }],
     [{}, { EXTERNAL_API: "{hunter2" }],
   ])("that was pasted into the wrong place is not quoted: %j %j", (settings, variables) => {
-    expect(refused(settings, variables)).not.toContain("hunter2");
+    expect(refused(settings, variables)).not.toMatch(/hunter2|271828/);
   });
 
   it("is every key, the salt and the webhook's address, each to be hidden once", () => {
