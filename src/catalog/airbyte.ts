@@ -64,11 +64,7 @@ export const incremental = (name: string): ConfiguredStream => ({
   schema: null,
 });
 
-/**
- * Reads a configured catalog; unknown keys are ignored. A catalog as `discover` prints it selects all its streams, incremental
- * where they can be.
- * @throws ConfigError for another form, and for a stream without a mode
- */
+/** Reads a configured catalog, or all streams of a catalog of `discover`. Throws ConfigError for another form. */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   const { catalog = value } = objectOf(value);
   const { streams } = objectOf(catalog);

@@ -16,11 +16,9 @@ import { warning } from "../sync/event.ts";
 import { isNotOnPlan } from "./probe.ts";
 
 /**
- * Refuses people of another service, takes the locks of the jobs that are asked for, and reads what is remembered of
- * them, before any request.
+ * Takes the locks of the jobs and reads what is known of purchases, before any request. Refuses people of another service.
  * @param streams undefined: every stream that the config has
- * @param states what the state says of each stream
- * @param checkState throws if another run has taken the state that this one saves; called before each submission
+ * @param checkState called before each submission; throws if another run has taken the state
  */
 export type OpenJobs = (
   streams: readonly ConfiguredStream[] | undefined,

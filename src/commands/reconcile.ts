@@ -42,10 +42,7 @@ export type ReconcileOptions = {
   readonly json: boolean;
 };
 
-/**
- * Says whether a table in a warehouse has what the service has.
- * @returns 0 if nothing is lost or stale, 1 if something is, 2 if the question cannot be answered
- */
+/** Compares a table with the service. Returns 0 if nothing is lost or stale, 1 if a row is, 2 if there is no answer. */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
   const { stream, table, recheck } = options;
   const spec = ROW_STREAMS.find(({ name }) => name === stream);

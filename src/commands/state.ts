@@ -58,10 +58,7 @@ function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): read
   });
 }
 
-/**
- * Epoch ms: the beginning of the last run that left no day behind it unread, or of the first day that is still to be read;
- * null: no day is read. The days that every run reads again, its yesterday and its today, are in no state.
- */
+/** Epoch ms up to which all days are read: the begin of the last run, or the first day that it did not read. Null: no day. */
 function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   const moment = asked ?? discoveredAt;
   const [first] = days;

@@ -60,11 +60,7 @@ export function onlyRead({ state, stateFile, output }: Destination): Destination
 
 export type SinkRuntime = LockRuntime & { readonly stdout: NodeJS.WritableStream };
 
-/**
- * Opens the state and the place that takes the run's records.
- * Throws ConfigError, and TransientError while another run uses the place.
- * @param format the language of stdout; a folder leaves it silent
- */
+/** Opens the state and the place for records. Throws ConfigError, and TransientError while another run uses the place. */
 export async function openSink(
   asked: Destination,
   format: Language | undefined,

@@ -10,10 +10,7 @@ import { readText } from "./files/read-file.ts";
 import { cannotMake } from "./files/reason.ts";
 import { removeLeftovers, replaceFile, statReplaceable, tryReplacing } from "./files/replace.ts";
 
-/**
- * A file with the state of the last checkpoint whose records have left. The state before it stays in `.previous`. A crash
- * at any moment leaves one or the other. One run at a time uses the file: it has a lock.
- */
+/** The state of the last delivered checkpoint; `.previous` has the state before. A crash leaves one of them. It has a lock. */
 export class StateFile {
   readonly path: string;
   readonly lock: Lock;

@@ -30,13 +30,9 @@ type RewriteOptions = {
 };
 
 /**
- * Returns a function that applies rules to lines of rows in UTF-8 as latin1. The function reads tokens and decodes names:
- * `"\u0065mail"` is `email`, also if it comes twice. Values that leave keep their bytes; JSON.parse would round integers
- * above 2^53.
- *
- * Usual rows have no objects and no escaped names: `"name":` can only be a key. So the function looks only at fields that
- * change, which takes a tenth of the time for the same bytes.
- * @throws Error for a line that is no JSON object
+ * Returns a function that applies rules to rows in UTF-8 as latin1. It decodes names, and values keep their bytes, because
+ * JSON.parse would round large integers. In a usual row, without objects and escaped names, it looks only at fields that
+ * change: a tenth of the time. @throws Error for a line that is not a JSON object
  */
 export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
   const rewriter = new LineRewriter(options);
@@ -49,10 +45,7 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
   };
 }
 
-/**
- * A field of usual rows that changes. `start`: its key, up to the value. `dropped`: the number of dropped fields in a row,
- * from this one on. `until`: the key of the field after them, "" at the end.
- */
+/** A field that changes. `start`: its key. `dropped`: dropped fields from here on. `until`: the next key; "" at the end. */
 type FieldCut = {
   readonly start: string;
   readonly rule: FieldAction | FieldRules;

@@ -4,10 +4,7 @@ import type { Setting } from "./settings.ts";
 
 const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
 
-/**
- * The rules of `only_fields` for a stream; KEEP_ALL if no setting concerns it. Keys and cursors always leave.
- * A name alone names a value that is no object; `*` at the end names a complete object.
- */
+/** The rules of `only_fields` for a stream. Keys and cursors always leave. `*` at the end names a complete object. */
 export function onlyRules(settings: readonly Setting[], { primaryKey, cursorField }: StreamSpec): FieldRules {
   const paths = settings.flatMap(({ list, path }) => (list === "only_fields" ? [path] : []));
   const rule = paths.length === 0 ? "keep" : ruleOf(paths);

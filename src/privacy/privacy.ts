@@ -77,10 +77,7 @@ export class Privacy implements FieldFilter {
     };
   }
 
-  /**
-   * @param liveNames gives the names of the fields of live rows (see `fieldNamesOf`); called if a schema lacks a name
-   * @throws ConfigError that suggests a name for each that no schema and no live row has
-   */
+  /** Throws ConfigError for names that neither a schema nor a live row has. @param liveNames gives names of live fields */
   async refuseUnknown(liveNames: () => Promise<ReadonlySet<string>>): Promise<void> {
     const undeclared = this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
     if (undeclared.length === 0) return;
@@ -110,10 +107,7 @@ const BLOCK = 64;
 /** Node's own HMAC digests longer values. */
 const MAX_POOLED = 4096;
 
-/**
- * Returns a function that makes the HMAC-SHA-256 of latin1 bytes, in hex.
- * Short values take two plain hashes (RFC 2104) in reused memory: half of the time of an HMAC object for each.
- */
+/** Returns HMAC-SHA-256 of latin1 bytes, in hex. Short values take two hashes (RFC 2104) in reused memory: half the time. */
 function hasher(salt: string): (bytes: string) => string {
   const key = Buffer.from(salt, "utf8");
   const padded = Buffer.concat([key.length > BLOCK ? createHash("sha256").update(key).digest() : key], BLOCK);

@@ -92,10 +92,7 @@ function suggestion(name: string, names: Iterable<string>): string {
   return nearest === undefined ? "" : `. Did you mean ${quoted(nearest)}?`;
 }
 
-/**
- * The rules of `drop_fields` and `hash_fields` for one stream.
- * A setting for all streams applies at every depth, so the rules can contain themselves.
- */
+/** The rules of `drop_fields` and `hash_fields` for a stream. A setting for all streams applies at every depth. */
 export function rulesBy(settings: readonly Setting[]): FieldRules {
   const all = settings.filter(({ list }) => list !== "only_fields");
   const everywhere = all.filter(({ stream }) => stream === null);

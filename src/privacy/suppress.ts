@@ -116,10 +116,7 @@ const lower = (text: string): string => text.toLowerCase();
 const idOf = (text: string): string => (UUID.test(text) ? lower(text) : text);
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/**
- * Reads a suppression list: one entry a line, with `#` before a comment. Null suppresses none.
- * @throws ConfigError that names the wrong lines and does not quote them
- */
+/** Reads a suppression list; null suppresses none. Throws ConfigError, which names wrong lines and does not quote them. */
 export function readSuppression(path: string | null): Suppression {
   if (path === null) return new Suppression([]);
   const name = `suppress_file "${path}"`;

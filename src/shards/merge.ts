@@ -8,9 +8,8 @@ import { NEW_STATE, type RowState } from "../sync/state.ts";
 export type NamedState = { readonly name: string; readonly state: RowState };
 
 /**
- * The union of several states, whatever their order. A row that left a day before that day was read is in what is read from
- * the earliest `asked` on, so that moment is the cursor.
- * @throws ConfigError for states of different services or filters, and for days between them that none contains, unless `isPartial`
+ * The union of several states. The cursor is the earliest `asked`: from there on, moved rows are read again.
+ * @throws ConfigError for other services or filters, and for days that no state contains, unless `isPartial`
  */
 export function mergeStates(stream: string, parts: readonly NamedState[], isPartial: boolean): RowState {
   const refuse = (why: string): never => {

@@ -28,10 +28,8 @@ const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
   to === null || to > addDays(dayOf(asked), -2) ? null : to;
 
 /**
- * Splits a range between days into shards of about the same number of rows, oldest first, with one request a shard: the list
- * says the day of a row, and how many rows follow the shard before. Where it does not, counts do. The last shard is
- * open, unless the range ends before yesterday. There are fewer where there are too few days or rows.
- * @param size of the range
+ * Splits a range into shards of about equal rows, oldest first, with one request each. The list says the day of a row; if it
+ * does not, counts do. The last shard is open, unless the range ends before yesterday. There may be fewer shards.
  * @param wanted how many shards; undefined: one for each million rows and the open one
  */
 export async function* splitRange(

@@ -43,15 +43,13 @@ export type LockRuntime = {
 };
 
 /**
- * Keeps other runs from a file: `<file>.lock` contains a random token and changes every 10 seconds.
+ * Keeps other runs from a file: `<file>.lock` has a random token and changes every 10 seconds.
  *
- * On the machine of the holder, the system tells whether the holder still runs: a second run fails at once, and one that
- * follows a kill takes the lock over at once. Elsewhere, such as in another container, a run that finds a lock watches it,
- * because no clock but its own can be trusted. A lock that changes belongs to a run that is alive: the observer fails. A
- * lock that stays the same for 60 seconds was left by a run that was killed: the observer takes it over.
+ * On one machine the system tells whether the other run still runs. Elsewhere a run watches the lock: if it changes, the other
+ * run is alive, and this run fails. If it stays the same for 60 seconds, the other run was killed, and this run takes over.
  *
- * The holder checks the token before each thing that it commits, because it may have been stopped for a minute.
- * It writes through the handle of its own file, so that it can never renew the lock of another run.
+ * The owner checks the token before each commit, because it may have been stopped for a minute. It writes through its own file
+ * handle, so it never renews the lock of another run.
  */
 export class Lock {
   readonly #file: string;

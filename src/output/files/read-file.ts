@@ -7,10 +7,7 @@ import { tryParseJson } from "../../base/json.ts";
 import { OPEN_OBJECT } from "../../base/json-text.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
-/**
- * Returns a decoder for the pieces of a UTF-8 file, and for its end (no piece). It throws ConfigError with the line.
- * @param name the file in messages, such as `config file "x"`
- */
+/** Returns a decoder for pieces of UTF-8 and their end (no piece). It throws ConfigError. @param name such as `table "x"` */
 export function textDecoder(name: string): (piece?: Uint8Array) => string {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let line = 1;
