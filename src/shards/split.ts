@@ -19,7 +19,7 @@ export const shardWindow = (from: Day | null, to: Day | null): DatedWindow =>
 
 /** A quarter of an hour of a service that streams 1,000 rows a second. */
 const ROWS_PER_SHARD = 1_000_000;
-const MOST_SHARDS = 1_000;
+const MAX_SHARDS = 1_000;
 /** A search by counts begins here. */
 const FIRST_GUESS = "1970-01-02" as Day;
 
@@ -40,7 +40,7 @@ export async function* splitRange(
 ): AsyncGenerator<DateRange> {
   const end = closedEnd(to, size);
   const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (end === null ? 1 : 0);
-  const shards = Math.min(MOST_SHARDS, wanted ?? usual);
+  const shards = Math.min(MAX_SHARDS, wanted ?? usual);
   const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
   /** The days before `start` that are split off and not counted yet. */
   let before: { readonly from: Day | null; readonly to: Day } | undefined;

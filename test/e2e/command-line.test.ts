@@ -189,12 +189,17 @@ describe("read", () => {
 });
 
 describe("config.json in the working folder", () => {
-  const inFolder = async (words: string, content: unknown, variables: Record<string, string> = {}) => {
+  const inFolder = async (
+    words: string,
+    content: unknown,
+    variables: Record<string, string> = {},
+    program = CONNECTOR,
+  ) => {
     const folder = await tempDir();
     const text = typeof content === "string" ? content : JSON.stringify(content);
     if (content !== undefined) await writeFile(join(folder, "config.json"), text);
     const named = Object.entries(variables).map(([name, value]) => [`CONTACT_INTELLIGENCE_${name}`, value]);
-    return await runAny(process.execPath, [CONNECTOR, ...words.split(" ")], {
+    return await runAny(process.execPath, [program, ...words.split(" ")], {
       ...{ cwd: folder, env: Object.fromEntries(named) },
     });
   };
@@ -217,6 +222,14 @@ describe("config.json in the working folder", () => {
     );
     const wrong = await inFolder("check", settings, { API_KEY: "no_such_key" });
     expect(wrong.stdout).toContain("The key is from the environment variable CONTACT_INTELLIGENCE_API_KEY");
+    // A platform names its config, so a stray file does not count. A tap never looks for one.
+    const named = await inFolder(`check --exit-code --config ${config}`, "{");
+    expect([named.code, named.stdout]).toEqual([0, expect.stringContaining("SUCCEEDED")]);
+    const tapped = await inFolder("--test", settings, {}, TAP);
+    expect([tapped.code, tapped.stderr]).toEqual([
+      1,
+      expect.stringContaining("No config found. Name a file"),
+    ]);
     // Another program may have left a file of this name.
     const variables = { BASE_URL: sandbox.url, API_KEY: settings.api_key };
     const other = await inFolder("check --exit-code", { name: "x" }, variables);

@@ -165,7 +165,7 @@ async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<vo
   if (first === undefined) return;
   const name = fieldsOf(first)["process"];
   const state = typeof name === "string" ? processes?.stateOf(name) : "unknown";
-  if (state === "running") throw heldBy(file, first);
+  if (state === "running") throw inUse(file, first);
   if (state === "ended") {
     await discard(file, first);
     return;
@@ -179,7 +179,7 @@ async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<vo
     await clock.sleep(LOOK_MS, signal);
     const text = await lockContent(path);
     if (text === undefined) return;
-    if (text !== first) throw heldBy(file, text);
+    if (text !== first) throw inUse(file, text);
     const now = clock.monotonic();
     // A machine that slept did not watch.
     unchanged += Math.min(now - last, 2 * LOOK_MS);
@@ -202,7 +202,7 @@ async function discard(file: string, watched: string): Promise<void> {
   const living = text !== undefined && text !== watched;
   if (living) await link(moved, path).catch(() => undefined);
   await rm(moved, { force: true });
-  if (living) throw heldBy(file, text);
+  if (living) throw inUse(file, text);
 }
 
 async function lockContent(path: string): Promise<string | undefined> {
@@ -219,7 +219,7 @@ async function lockContent(path: string): Promise<string | undefined> {
 
 const fieldsOf = (text: string): JsonObject => objectOf(tryParseJson(text));
 
-const heldBy = (file: string, text: string): TransientError =>
+const inUse = (file: string, text: string): TransientError =>
   new TransientError(
     `Cannot use "${file}": another run is using it${holderOf(text)}, and keeps its lock "${lockOf(file)}" alive. Wait until that run has ended`,
   );
