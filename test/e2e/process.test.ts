@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -7,6 +8,7 @@ import { linesOf } from "../support/airbyte-messages.ts";
 import { CONNECTOR, file, run, TAP } from "../support/cli.ts";
 import { sandboxWith } from "../support/configs.ts";
 import { hurriedClock } from "../support/in-process.ts";
+import { run as runAny } from "../support/run.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { atTerminal } from "../support/terminal.ts";
 
@@ -197,5 +199,71 @@ describe("the last words of a run", () => {
     const { until, rows } = onDisk(join(folder, "state.json"));
     expect(stderr).toContain(`${rows.toLocaleString("en-US")}`);
     expect(stderr).toContain(`up to ${until?.slice(0, 10)}`);
+  });
+});
+
+describe("config.json in the working folder", () => {
+  const inFolder = async (
+    words: string,
+    content: unknown,
+    variables: Record<string, string> = {},
+    program = CONNECTOR,
+  ) => {
+    const folder = await tempDir();
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    if (content !== undefined) await writeFile(join(folder, "config.json"), text);
+    const named = Object.entries(variables).map(([name, value]) => [`CONTACT_INTELLIGENCE_${name}`, value]);
+    return await runAny(process.execPath, [program, ...words.split(" ")], {
+      ...{ cwd: folder, env: Object.fromEntries(named) },
+    });
+  };
+
+  it("is used without --config, and a variable overrides its setting", async () => {
+    const { sandbox, config } = await sandboxWith(FEW);
+    const settings = JSON.parse(await readFile(config, "utf8"));
+    for (const [words, end] of [
+      ["check --exit-code", "SUCCEEDED"],
+      ["discover", "people"],
+      ["jobs", "no jobs"],
+      ["plan", '"shard":0'],
+    ] as const) {
+      const { code, stdout, stderr } = await inFolder(words, settings, { NUM_WORKERS: "1" });
+      expect([words, code, stdout], stderr).toEqual([words, 0, expect.stringContaining(end)]);
+    }
+    const { stderr } = await inFolder("read -o contacts", settings, { NUM_WORKERS: "1" });
+    expect(stderr).toContain(
+      'from \\"config.json\\" in this folder and from the environment variable CONTACT_INTELLIGENCE_NUM',
+    );
+    const wrong = await inFolder("check", settings, { API_KEY: "no_such_key" });
+    expect(wrong.stdout).toContain("The key is from the environment variable CONTACT_INTELLIGENCE_API_KEY");
+    // A platform names its config, so a stray file does not count. A tap never looks for one.
+    const named = await inFolder(`check --exit-code --config ${config}`, "{");
+    expect([named.code, named.stdout]).toEqual([0, expect.stringContaining("SUCCEEDED")]);
+    const tapped = await inFolder("--test", settings, {}, TAP);
+    expect([tapped.code, tapped.stderr]).toEqual([
+      1,
+      expect.stringContaining("No config found. Name a file"),
+    ]);
+    // Another program may have left a file of this name.
+    const variables = { BASE_URL: sandbox.url, API_KEY: settings.api_key };
+    const other = await inFolder("check --exit-code", { name: "x" }, variables);
+    expect([other.code, other.stdout]).toEqual([
+      0,
+      expect.stringContaining('in the config file \\"config.json\\"'),
+    ]);
+  });
+
+  it.each<[content: unknown, variables: Record<string, string>, why: string]>([
+    [undefined, {}, "No config found. Run `source-contact-intelligence init`, or name a file with --config"],
+    [undefined, { NUM_WORKERS: "2" }, "Cannot use the environment: base_url is missing"],
+    [{ name: "x" }, {}, 'file \\"config.json\\": it has no setting of this program, only \\"name\\"'],
+    [
+      "{",
+      { BASE_URL: "https://a.example", API_KEY: "k" },
+      'file \\"config.json\\": it is not JSON, see line 1',
+    ],
+  ])("is refused if it says %j and the variables are %j: %s", async (content, variables, why) => {
+    const { code, stdout } = await inFolder("check --exit-code", content, variables);
+    expect([code, stdout]).toEqual([1, expect.stringContaining(why)]);
   });
 });
