@@ -7,7 +7,7 @@ import type { Runtime } from "./run/runtime.ts";
 export type Command = {
   /** Returns the exit code. */
   readonly run: (runtime: Runtime) => Promise<number>;
-  /** Whether a platform reads the output, so that an output without a reader is a failure. */
+  /** Whether a platform reads the output, and an output without a reader is a failure. */
   readonly isForPlatform?: boolean;
 };
 

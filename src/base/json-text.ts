@@ -2,7 +2,7 @@ import { endOfString, QUOTE } from "./json.ts";
 import { fromLatin1, toLatin1 } from "./text.ts";
 
 // Reads JSON text token by token, because JSON.parse rounds integers above 2^53. Texts are UTF-8 as latin1.
-// Every function throws if the part that it reads is no JSON.
+// Every function throws if the part that it reads is not JSON.
 
 const COMMA = 44;
 export const OPEN_LIST = 91;
@@ -120,7 +120,7 @@ export function skipString(text: string, start: number): number {
   return end + 1;
 }
 
-/** The index of the next character that is no JSON white space. */
+/** The index of the next character that is not JSON white space. */
 export function skipSpace(text: string, start: number): number {
   let at = start;
   for (let code = text.charCodeAt(at); code <= 32; code = text.charCodeAt(at)) {

@@ -50,7 +50,7 @@ const toEscape = (character: string): string => `\\u${character.charCodeAt(0).to
 /** Functions that read a value call themselves once a level, and the stack ends. */
 const MAX_LEVELS = 1000;
 
-/** Parses JSON from outside; undefined for what is no JSON, or has more than 1,000 levels, which no short text has. */
+/** Parses JSON from outside; undefined if it is not JSON, or has more than 1,000 levels. */
 export function tryParseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

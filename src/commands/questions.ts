@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { ConfigError } from "../base/errors.ts";
 import type { Runtime } from "../run/runtime.ts";
 
-/** Asks a person at a terminal, or reads the answers as lines where stdin is no terminal. */
+/** Asks a person at a terminal, or reads the answers as lines if stdin is not a terminal. */
 export type Questions = {
   /** Whether a question can be asked again. */
   readonly isTerminal: boolean;

@@ -58,7 +58,7 @@ function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): read
   });
 }
 
-/** Epoch ms up to which all days are read: the begin of the last run, or the first day that it did not read. Null: no day. */
+/** Epoch ms up to which all days are read: the start of the last run, or the first day that it did not read. Null: no day. */
 function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   const moment = asked ?? discoveredAt;
   const [first] = days;

@@ -37,7 +37,7 @@ export function serviceUrl(base: URL, path: string): URL {
 export const serviceDigest = ({ protocol, host, pathname }: URL): string =>
   shortHash(`${protocol}//${host.replace(/\.(?=:|$)/, "")}${pathname.replace(/\/+$/, "")}`);
 
-/** Digest of the part of a key that identifies it and is no secret: all before its last "_", or all of it. */
+/** Digest of the public part of a key: all before its last "_", or the whole key. */
 export const keyDigest = (key: string): string => shortHash(/^(.+)_[^_]*$/s.exec(key)?.[1] ?? key);
 
 const shortHash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

@@ -151,8 +151,8 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
 /** Characters of a salt that cannot be guessed. */
 const SAFE_SALT = 16;
 const SHORT_SALT =
-  `hash_salt has less than ${SAFE_SALT} characters, so that its hashes can be undone by guessing. Choose a longer one: ` +
-  "other hashes come then, so hashed keys no longer match rows that were loaded before";
+  `hash_salt has less than ${SAFE_SALT} characters, and its hashes can be guessed. Choose a longer salt. Then ` +
+  "all hashes change, and hashed keys do not match the rows that were loaded before";
 
 /** The origin of the value of each given setting, in words. */
 function originsOf(

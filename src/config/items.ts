@@ -22,7 +22,7 @@ export const itemsOf = (kind: ItemKind, text: string): (string | null)[] =>
     .filter((part) => part.trim() !== "")
     .map((part) => normalizeItem(kind, part));
 
-/** The one spelling of an item; null for what is no host name or no address. Another rule makes another item of it. */
+/** The normal form of an item; null if it is not a host name or an address. */
 export const normalizeItem = (kind: ItemKind, text: string): string | null =>
   kind === "domain" ? toHost(text, /^www\./) : toAddress(text);
 
@@ -46,6 +46,6 @@ function toAddress(text: string): string | null {
   const host = toHost(bare.slice(at), "");
   const address = `${asciiLower(bare.slice(0, at))}${host}`;
   if (host === null || !ADDRESS.test(address) || address.length > LONGEST_ITEM) return null;
-  // U+FFFD replaces what is no UTF-8: a file in another encoding names another person.
+  // U+FFFD replaces bytes that are not UTF-8: a file in another encoding names another person.
   return /[\p{Surrogate}\ufffd]/u.test(address) ? null : address;
 }

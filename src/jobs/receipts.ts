@@ -71,7 +71,7 @@ export class Receipts {
     for (const [nth, line] of bytes.toString("utf8", 0, this.#whole).split("\n").slice(0, -1).entries()) {
       try {
         const fields = tryParseJson(line);
-        if (!isObject(fields)) throw new NotOurs("it is no JSON object");
+        if (!isObject(fields)) throw new NotOurs("it is not a JSON object");
         // A file that was put together has several headers.
         if (header === undefined || "receipts" in fields) header = parseHeader(fields);
         else yield this.#parseLine(fields, header);
@@ -236,7 +236,7 @@ async function isThere(path: string): Promise<boolean> {
   const isShared = ((await stat(dirname(path))).mode & 0o1002) === 0o002;
   const isOpen = platform() !== "win32" && (mode & 0o002) !== 0 && !isShared;
   const why =
-    (!stats.isFile() && "it is no regular file. Name one in receipts_file") ||
+    (!stats.isFile() && "it is not a regular file. Name a file in receipts_file") ||
     (nlink > 1 && "it has a second name (a hard link), and runs would not see each other. Remove one name") ||
     (isOpen && "everyone may write to it. If it is yours, run chmod 600 on it");
   if (why !== false) throw new ConfigError(`Cannot use the receipts "${path}": ${why}`);

@@ -75,7 +75,7 @@ function parseFolderState(folder: string, value: unknown): FolderState {
     throw refuse("a build before 1.0 wrote it. Read on with the build tagged 0.1, or choose a new folder");
   if (isObject(value) && version !== 1)
     throw refuse(`its format is ${version}, and this build knows format 1. Use a newer build`);
-  if (sample !== undefined) throw refuse("it contains a sample of read --limit. Choose another");
+  if (sample !== undefined) throw refuse("it has a sample of read --limit. Choose another folder");
   if (!isFolderState(value))
     throw refuse("its state.json is damaged: output is not as docs/dev/folder.md describes it");
   return value;

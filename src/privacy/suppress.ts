@@ -167,6 +167,6 @@ function namesOf(entry: string): readonly string[] | undefined {
   if (domain !== null) return [domain, bare, id];
   const isId = bare.split("|").every((part) => ID_PART.test(part) && normalizeItem("domain", part) === null);
   if (!isId || !/[\p{L}\p{N}]/u.test(bare)) return undefined;
-  // A service may name a company by what is no host name.
+  // A service may name a company by a text that is not a host name.
   return bare.includes(".") ? [id, bare] : [id];
 }

@@ -40,7 +40,7 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
 /** A column that a person named. */
 const NAME = /^[\s"']*[\p{L}_][\p{L}\p{N}_ .-]*[\s"']*$/u;
 const DATE = /^[\s"']*\d{4}-\d\d-\d\d/;
-/** Shorter numbers are no dates. */
+/** Shorter numbers are not dates. */
 const SHORTEST_DATE = 9;
 
 /** The first two columns: of a table without a header, whose first line has a date there, or of one with other names. */

@@ -23,7 +23,7 @@ export const isSingerState = (text: string): boolean => /"(?:bookmarks|singer_st
 /** Streams by which a state is known as ours. */
 const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
-/** Lines of a run's output that are no state. */
+/** Lines of a run's output that are not states. */
 const OTHER_MESSAGES =
   /^(?:ACTIVATE_VERSION|BATCH|CATALOG|CONNECTION_STATUS|CONTROL|LOG|RECORD|SCHEMA|SPEC|TRACE)$/;
 
@@ -37,7 +37,7 @@ export function parseState(value: unknown): SavedState {
   return state.checked();
 }
 
-/** Reads the text of a state file: one JSON value, or the saved output of a run or of a target, a line each. A byte order mark is no content. */
+/** Reads the text of a state file: one JSON value, or lines of a run or of a target. */
 export function parseStateText(text: string): SavedState {
   const content = text.trim();
   if (content === "") return new ParsedState();
@@ -83,7 +83,7 @@ class ParsedState implements SavedState {
   }
 }
 
-/** Lines that are no JSON objects come from other programs; a last line that was cut had not been saved yet. */
+/** Lines that are not JSON objects come from other programs. A last line that is cut was not saved yet. */
 function parseLines(lines: readonly string[]): SavedState {
   const state = new ParsedState();
   let found = false;
@@ -104,7 +104,7 @@ function parseLines(lines: readonly string[]): SavedState {
 /** Keys around a state. The first key counts, because older messages repeat the state as `data`. Python writes `global_`. */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
-/** All keys that may contain a state, and those that contain none: the shared state of all streams belongs to none of this source. */
+/** Keys that may contain a state, and keys that do not. This source has no shared state. */
 const PARTS = [...WRAPPERS, "completed", "partial", "bookmarks", "airbyte_state", "stream_states"];
 const NO_STATE = /^(?:currently_syncing|output|shared_state|sourceStats|destinationStats|id|state_id)$/;
 const TYPES: readonly unknown[] = ["STATE", "STREAM", "GLOBAL", "LEGACY"];

@@ -264,10 +264,7 @@ describe("read --output", () => {
     expect(await read(sandbox, folder, "--limit", "5")).toMatchObject({ code: 0 });
     expect([...filesIn(folder).values()].map(rowsIn)).toEqual([5, 5, 3]);
     const next = await read(sandbox, folder);
-    expect([next.code, next.stderr]).toEqual([
-      2,
-      expect.stringContaining("it contains a sample of read --limit"),
-    ]);
+    expect([next.code, next.stderr]).toEqual([2, expect.stringContaining("it has a sample of read --limit")]);
     await read(sandbox, used, "--stream", "sources");
     const refused = await read(sandbox, used, "--limit", "5");
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("Cannot write a sample")]);

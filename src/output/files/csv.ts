@@ -171,7 +171,7 @@ function fromJson(file: FedFile, end: string): Take {
 /** Texts, and whole numbers that JavaScript rounds. */
 const LONG_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<=[:,[\s])-?\d{16,}(?=[,\]}\s])/g;
 
-/** Parses a row. Long whole numbers become texts, so that they keep their digits. Undefined for what is not JSON. */
+/** Parses a row. Long whole numbers become texts, to keep their digits. Undefined if it is not JSON. */
 export function parseRow(text: string): unknown {
   const isLong = /\d{16}/.test(text);
   return tryParseJson(

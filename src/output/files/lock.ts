@@ -151,7 +151,7 @@ async function create(file: string, text: string): Promise<FileHandle | undefine
   }
 }
 
-/** Each text of a lock has the same length, so that no mixture of two can be longer or shorter. */
+/** Each text of a lock has the same length, and so has a mixture of two texts. */
 async function writeLock(handle: FileHandle, text: string): Promise<void> {
   await handle.write(text, 0, "utf8");
   await syncHandle(handle);
@@ -209,7 +209,7 @@ async function lockContent(path: string): Promise<string | undefined> {
   try {
     // A pipe would be waited for without end, and so would a link that leads nowhere.
     const stats = await lstat(path);
-    if (!(stats.isFile() || stats.isDirectory())) throw new Error("it is no regular file. Remove it");
+    if (!(stats.isFile() || stats.isDirectory())) throw new Error("it is not a regular file. Remove it");
     return await readFile(path, "utf8");
   } catch (cause) {
     if (codeOf(cause) === "ENOENT") return undefined;

@@ -6,7 +6,7 @@ import { ConfigError } from "../../base/errors.ts";
 import { openStdin, textDecoder } from "./read-file.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
-/** How the bytes of files begin that are no text of lines. */
+/** First bytes of files that are not lines of text. */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/^PK\p{Cc}\p{Cc}/u, "a zip archive, such as an Excel workbook"],
   [/^\xd0\xcf\p{Cc}\xe0/u, "an Excel workbook"],

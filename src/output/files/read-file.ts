@@ -62,7 +62,7 @@ export async function readText(what: string, path: string): Promise<string> {
   }
   const decode = textDecoder(`${what} file "${path}"`);
   const text = decode(bytes);
-  // A run that was killed may leave a message that ends within a character: it is no JSON in any case.
+  // A run that was killed may leave a message that ends within a character: it is not JSON.
   const isMessage = bytes[bytes.lastIndexOf("\n") + 1] === OPEN_OBJECT;
   return isMessage ? text : text + decode();
 }
@@ -74,7 +74,7 @@ export async function readCatalog(path: string): Promise<unknown> {
   return parseJsonFile("catalog", path, message ?? text);
 }
 
-/** The value of a file's text. The error names the place that is no JSON, and never quotes it: a config has secrets. */
+/** The value of a file's text. The error names the wrong place and never quotes it, because a config has secrets. */
 export function parseJsonFile(what: string, path: string, text: string): unknown {
   const value = tryParseJson(text);
   if (value !== undefined) return value;

@@ -124,7 +124,7 @@ export async function publish(from: string, to: string): Promise<void> {
   await rename(from, to);
 }
 
-/** Writes what the system keeps of a file or folder to its disk. Some volumes cannot do that; their refusal is no error. */
+/** Writes what the system keeps of a file or folder to its disk. Some volumes cannot do that, and their refusal is ignored. */
 export const syncHandle = (handle: FileHandle): Promise<void> => handle.sync().catch(unlessLost);
 
 /** A rename is on the disk only when its folder is. */

@@ -49,7 +49,7 @@ it.each<[string, object | null, string]>([
   [
     "of a sample",
     { ...stateOf(null, {}), sample: 5 },
-    "it contains a sample of read --limit. Choose another",
+    "it has a sample of read --limit. Choose another folder",
   ],
   ...Object.entries({
     "that is null": null,
