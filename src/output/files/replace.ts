@@ -85,8 +85,8 @@ export async function removeLeftovers(path: string): Promise<void> {
   for (const name of left) await rm(join(dirname(path), name), { force: true });
 }
 
-const statAt = (path: string): Promise<Stats | undefined> =>
-  lstat(path).catch((error: unknown) => {
+const statAt = (path: string, look: (path: string) => Promise<Stats> = lstat): Promise<Stats | undefined> =>
+  look(path).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
     return undefined;
   });
@@ -94,16 +94,14 @@ const statAt = (path: string): Promise<Stats | undefined> =>
 /** Makes a folder for its owner alone. Throws ConfigError. @param withParents makes those above it as well */
 export async function makeFolder(path: string, withParents = false): Promise<void> {
   await mkdir(path, { mode: 0o700, recursive: withParents }).catch(async (cause: unknown) => {
-    const code = codeOf(cause);
+    const isFolder = async (at: string) => (await statAt(at, stat))?.isDirectory() === true;
+    const code = codeOf(cause) ?? "";
+    if (code === "EEXIST" && (await isFolder(path))) return;
     const parent = dirname(path);
-    if (code === "EEXIST" && (await stat(path)).isDirectory()) return;
-    if (code === "EEXIST")
-      throw cannotMake(`make the folder "${path}"`, cause, "there is a file of this name");
-    const isLost = code === "ENOENT" && (await statAt(parent)) === undefined;
-    // Such as /proc, where the system makes all folders.
-    const why =
-      code === "ENOENT" ? (isLost ? `there is no folder "${parent}"` : "not possible here") : reasonOf(cause);
-    throw cannotMake(`make the folder "${path}"`, cause, why);
+    // Some folders take no new one, such as /proc.
+    const absent = (await isFolder(parent)) ? "not possible here" : `there is no folder "${parent}"`;
+    const whys: Record<string, string> = { EEXIST: "there is a file of this name", ENOENT: absent };
+    throw cannotMake(`make the folder "${path}"`, cause, whys[code] ?? reasonOf(cause));
   });
   // A run that was killed may have made it without this.
   await syncFolder(dirname(path));

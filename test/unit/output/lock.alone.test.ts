@@ -158,7 +158,7 @@ describe("Lock", () => {
     ["a link that leads nowhere", (path: string) => symlink("nowhere", path)],
   ])("waits for no lock that is %s", async (_, make) => {
     await make(`${file}.lock`);
-    await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is no regular/);
+    await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is not a regular/);
   });
 
   it("shows nothing of a lock that another program wrote", async () => {
