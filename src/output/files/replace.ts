@@ -95,13 +95,14 @@ const statAt = (path: string, look: (path: string) => Promise<Stats> = lstat): P
 export async function makeFolder(path: string, withParents = false): Promise<void> {
   await mkdir(path, { mode: 0o700, recursive: withParents }).catch(async (cause: unknown) => {
     const isFolder = async (at: string) => (await statAt(at, stat))?.isDirectory() === true;
-    const code = codeOf(cause) ?? "";
+    const code = codeOf(cause);
     if (code === "EEXIST" && (await isFolder(path))) return;
     const parent = dirname(path);
+    let why = code === "EEXIST" ? "there is a file of this name" : reasonOf(cause);
     // Some folders take no new one, such as /proc.
-    const absent = (await isFolder(parent)) ? "not possible here" : `there is no folder "${parent}"`;
-    const whys: Record<string, string> = { EEXIST: "there is a file of this name", ENOENT: absent };
-    throw cannotMake(`make the folder "${path}"`, cause, whys[code] ?? reasonOf(cause));
+    if (code === "ENOENT")
+      why = (await isFolder(parent)) ? "not possible here" : `there is no folder "${parent}"`;
+    throw cannotMake(`make the folder "${path}"`, cause, why);
   });
   // A run that was killed may have made it without this.
   await syncFolder(dirname(path));
