@@ -90,7 +90,7 @@ async function life({ sandbox, folder, read, run, lines }) {
   return { name: rows[0].firstName, found: dated(found), moved: dated(moved) };
 }
 
-/** What the demo prints before it speaks of platforms, line by line. */
+/** The lines that the demo prints before it speaks of platforms. */
 function demo() {
   const program = `${import.meta.dirname}/../dist/sandbox/contact-intelligence-sandbox.js`;
   const [shown] = execFileSync(process.execPath, [program, "demo"]).toString().split("\n\n5. ");

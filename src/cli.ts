@@ -86,7 +86,7 @@ export const LOG_LEVEL = choiceFlag(
   "least severe messages on stderr",
 );
 
-export const LOG_FORMAT = choiceFlag(["text", "json"], "form of messages on stderr");
+export const LOG_FORMAT = choiceFlag("--log-format", ["text", "json"], "form of messages on stderr");
 
 const JSON_TOO = switchFlag("print JSON at a terminal too");
 
@@ -206,6 +206,7 @@ const RECONCILE_FLAGS = {
   "yes-gone": countFlag("--yes-gone", "accept that N rows are gone"),
   recheck: textFlag("state file; the next run reads lost rows again"),
   json: JSON_TOO,
+  "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
 } as const;
 
 const reconcileWords = (words: Argv) =>

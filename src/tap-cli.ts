@@ -3,6 +3,7 @@ import {
   type Command,
   choiceFlag,
   fileFlag,
+  LOG_FORMAT,
   LOG_LEVEL,
   parseWords,
   STATES,

@@ -89,7 +89,8 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   const { options, config, shard } = part;
   const { dryRun, limit, logLevel } = options;
   const named = await namedStreams(options, config);
-  const output = await open(dryRun === true ? onlyRead(options) : options, config);
+  const to = dryRun === true ? onlyRead(options) : { ...options, isPlatform };
+  const output = await open(to, config);
   const { saved } = output.sink;
   return await withGuests({ config, runtime, reporter: output, logLevel }, async (run, openJobs) => {
     if (shard !== undefined && isComplete(shard, saved.streams.get(shard.stream))) {

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { ConfigError, DataError, UsageError } from "../base/errors.ts";
 import { objectOf } from "../base/json.ts";
-import { table as inColumns, oneOf, plural, toLatin1 } from "../base/text.ts";
+import { table as inColumns, oneOf, plural, shown, toLatin1 } from "../base/text.ts";
 import { dayOf } from "../base/time.ts";
 import { incremental } from "../catalog/airbyte.ts";
 import { ROW_STREAMS, type RowStreamSpec } from "../catalog/streams.ts";
@@ -40,6 +40,7 @@ export type ReconcileOptions = {
   readonly recheck: string | undefined;
   /** Whether a person at a terminal gets JSON too. */
   readonly json: boolean;
+  readonly logFormat?: OutputOptions["logFormat"];
 };
 
 /** Compares a table with the service. Returns 0 if nothing is lost or stale, 1 if a row is, 2 if there is no answer. */
@@ -172,19 +173,28 @@ async function markAgain(file: StateFile, { stream, days }: Report): Promise<voi
 const hasNothing = (path: string, stream: string): ConfigError =>
   new ConfigError(`Cannot use the state "${path}": it does not have the stream "${stream}"`);
 
+/** A terminal shows this many days, one a line. */
+const MAX_DAYS = 20;
+
 function inWords(found: Report, { output, recheck }: ReconcileOptions): string {
-  const { stream, table_rows, lost, stale, gone, later, suppressed, days } = found;
-  const differs = [...Object.entries(days)].map(([day, of]) => [day, of.lost, of.stale, of.gone].map(String));
+  const { stream, table_rows, lost, stale, later, suppressed, days } = found;
+  const counts = (of: Pick<Report, "lost" | "stale" | "gone">) => [of.lost, of.stale, of.gone].map(shown);
+  const differs = Object.entries(days).map(([day, of]) => [day, ...counts(of)]);
+  const more = differs.length - MAX_DAYS;
+  const [lostRows, staleRows, goneKeys] = counts(found);
   const again =
     recheck === undefined
       ? "To read lost and stale rows again, add: --recheck STATE-FILE"
       : `The next run with "${recheck}" reads lost and stale rows again`;
   const lines = [
     `${stream}: ${plural(table_rows, "key")} in the table`,
-    `  lost ${lost}, stale ${stale}, gone ${gone}, newer in the table ${later}, suppressed ${suppressed}`,
+    `  lost ${lostRows}, stale ${staleRows}, gone ${goneKeys}, newer in the table ${shown(later)}, suppressed ${shown(suppressed)}`,
     ...(differs.length === 0
       ? []
-      : inColumns([["day", "lost", "stale", "gone"], ...differs]).map((line) => `  ${line}`)),
+      : inColumns([["day", "lost", "stale", "gone"], ...differs.slice(0, MAX_DAYS)]).map(
+          (line) => `  ${line}`,
+        )),
+    ...(more > 0 ? [`  and ${plural(more, "day")} more. --output DIR writes them all`] : []),
     ...(lost + stale === 0 ? [] : [again]),
     ...(output === undefined ? [] : [`The rows and keys that differ are in "${output}"`]),
   ];

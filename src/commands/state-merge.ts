@@ -27,7 +27,7 @@ export async function stateMerge(
   { stdout }: Runtime,
 ): Promise<number> {
   const streams = new Map<string, NamedState[]>();
-  const read = await Promise.all(states.map(readState));
+  const read = await Promise.all(states.map((path) => readState(path)));
   for (const [nth, saved] of read.entries()) {
     const name = `"${states[nth]}"`;
     for (const [key, state] of rowStatesIn(name, saved))

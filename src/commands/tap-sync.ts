@@ -33,7 +33,7 @@ async function syncSelected(
 ): Promise<boolean> {
   const config = (await readConfigs(options.configs, runtime.environment))();
   const chosen = options.catalog === undefined ? undefined : select(await readCatalog(options.catalog));
-  const output = await open(options, config);
+  const output = await open({ ...options, isPlatform: true }, config);
   const { saved } = output.sink;
   const { logLevel } = options;
   return await withGuests({ config, runtime, reporter: output, logLevel }, async (run, openJobs) => {

@@ -1,4 +1,4 @@
-import { ConfigError, OutputError, TransientError } from "../base/errors.ts";
+import { ConfigError, OutputError, TransientError, UsageError } from "../base/errors.ts";
 import { objectOf, printableLines } from "../base/json.ts";
 import { type Config, privacyOf, secretsOf } from "../config/config.ts";
 import type { Language } from "../protocol/language.ts";
@@ -34,7 +34,7 @@ export type OutputOptions = {
   /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
   readonly flushBeforeAnswer?: boolean;
   readonly logLevel?: LogLevel | undefined;
-  /** Undefined: JSON for Singer's platforms, unless stderr is a terminal; text for everybody else. */
+  /** Undefined: JSON for Singer's platforms, unless stderr is a terminal; otherwise text. */
   readonly logFormat?: LogFormat | undefined;
   /** File that takes the summary of the run. */
   readonly summary?: string | undefined;

@@ -40,6 +40,8 @@ export type Sink = {
 export type Destination = {
   /** A file with the state to continue from, which is only read. */
   readonly state?: string | undefined;
+  /** Whether a platform wrote `state`, so that an empty file is an empty state. */
+  readonly isPlatform?: boolean;
   readonly stateFile?: string | undefined;
   /** A folder that takes records and state in place of stdout. */
   readonly output?: string | undefined;
@@ -69,7 +71,7 @@ export async function openSink(
 ): Promise<Sink> {
   const { output, limit } = asked;
   const to = limit === undefined || output !== undefined ? asked : onlyRead(asked);
-  const given = to.state === undefined ? undefined : await readState(to.state);
+  const given = to.state === undefined ? undefined : await readState(to.state, to.isPlatform);
   if (output !== undefined) return await Folder.open(output, to, given, runtime);
   const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
   return stdoutSink(format, mask, runtime, file, given);

@@ -73,13 +73,19 @@ export class StateFile {
   }
 }
 
-/** Reads the state of a file, of a folder of `read --output`, or of stdin (`-`). Throws ConfigError for an empty text, too. */
-export async function readState(given: string): Promise<SavedState & { readonly isSinger: boolean }> {
+/**
+ * Reads the state of a file, of a folder of `read --output`, or of stdin (`-`). Throws ConfigError.
+ * @param mayBeEmpty whether a platform may have no state yet; otherwise an empty text is refused, because a disk was full
+ */
+export async function readState(
+  given: string,
+  mayBeEmpty = false,
+): Promise<SavedState & { readonly isSinger: boolean }> {
   const isFolder = (await stat(given).catch(() => undefined))?.isDirectory() === true;
   const path = isFolder ? join(given, "state.json") : given;
   const text = await readText("state", path);
   try {
-    if (text.trim() === "") throw new ConfigError("it is empty");
+    if (text.trim() === "" && !mayBeEmpty) throw new ConfigError("it is empty");
     return { ...parseStateText(text), isSinger: isSingerState(text) };
   } catch (cause) {
     if (!(cause instanceof ConfigError)) throw cause;

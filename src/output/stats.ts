@@ -110,7 +110,7 @@ type Cut = {
   readonly arrived: number;
 };
 
-/** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
+/** Keeps the record of a run for progress, logs, metrics and the summary. */
 export class RunStats {
   /** The place that takes records and state. */
   destination: Destination = {};

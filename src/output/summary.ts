@@ -51,7 +51,7 @@ export type Ending = {
   readonly isCounted: boolean;
   /** Whether a person runs it, and not a platform. */
   readonly isForPerson: boolean;
-  /** Whether later days can bring new rows. */
+  /** Whether later days can have new rows. */
   readonly isOpen: boolean;
   /** Whether a person must act before another run can do better. */
   readonly mustAct: boolean;

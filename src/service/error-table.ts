@@ -299,7 +299,7 @@ export const isBug = (error: unknown): boolean =>
 export const WITHOUT_FORM = "ANSWER_WITHOUT_FORM";
 
 /**
- * An answer that says neither what was asked for nor what is wrong.
+ * An answer without what was asked for, and without a reason.
  * @param value JSON, or else the text
  * @param isFirst whether no answer of the interface came before it
  */

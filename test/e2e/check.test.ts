@@ -134,10 +134,13 @@ describe("check", () => {
 
   it("says all that it learnt, in the order of the streams: refusals, counts, costs and suppressed people", async () => {
     const suppress_file = await file("held.txt", `a@b.example\nc1\n${"0a".repeat(32)}\n`);
-    const external_api = { api_url: url, api_key: KEY };
-    const settings = { base_url: url, api_key: KEY, external_api, suppress_file, max_workers: 4 };
-    const lookup = { company_lookup: { domains: ["1.example"] } };
-    const config = await file("config.json", { ...settings, ...lookup });
+    const settings = { suppress_file, max_workers: 4, company_lookup: { domains: ["1.example"] } };
+    const oddities: readonly Oddity[] = [
+      [/companies$/, 404, {}],
+      [/sources$/, 403, refusedAs("ENDPOINT_NOT_ON_PLAN")],
+      [/job_0_check/, 404, { error: "no such job" }],
+    ];
+    const config = await serviceWith(oddities, settings);
     const { status, message, warnings } = await checked(config);
     expect(status).toBe("SUCCEEDED");
     expect(warnings).toEqual([

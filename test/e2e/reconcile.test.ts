@@ -294,9 +294,9 @@ describe("reconcile refuses", () => {
       [unproven, all, [], 'set "verify_counts" to true'],
       [config, naive, [], "--timezone"],
       [config, "no-such-file.csv", [], "Cannot read the table"],
-      [config, all, ["--state", none], 'does not have the stream \\"people\\"'],
-      [config, all, ["--state", dayless], 'does not have the stream \\"people\\"'],
-      [config, all, ["--recheck", none], 'does not have the stream \\"people\\"'],
+      [config, all, ["--state", none], 'does not have the stream "people"'],
+      [config, all, ["--state", dayless], 'does not have the stream "people"'],
+      [config, all, ["--recheck", none], 'does not have the stream "people"'],
       [filtered, all, ["--state", state], "is_user"],
     ] as const) {
       const refused = await reconcile(which, table, words);

@@ -11,8 +11,7 @@ const linesOf = (path: string): Line[] =>
   textOf(path)
     .split("\n")
     .map((line, nth) => [`${path}:${nth + 1}`, line.trim()]);
-const matching = (lines: readonly Line[], pattern: RegExp) =>
-  lines.filter(([place, text]) => pattern.test(text) && !LATER.test(place));
+const matching = (lines: readonly Line[], pattern: RegExp) => lines.filter(([, text]) => pattern.test(text));
 const withoutCode = (lines: readonly Line[]) =>
   lines.map(([place, text]): Line => [place, text.replace(/`[^`]*`/g, "code")]);
 
@@ -32,10 +31,6 @@ const OPENING = /(?:^|^(?:\/\*\*|\*|\/\/|--?) |[.:!?] )(?:Of|What|Who|Whose|Whom
 const COMMENT_OR_TEXT = /^\*|\/[/*]|["'`]/;
 /** A name of a test: the first argument before a function or options. */
 const NAME = /\(\s*(["'`])((?:\\.|(?!\1)[^\\])+?)\1,\s*(?:async |\{|\()/gs;
-
-/** Pages and files that other changes rewrite. This exception ends when they are merged. */
-const LATER =
-  /^(?:README|docs\/(?:cron|erasure|files|jobs|kubernetes|privacy|pyairbyte|reconcile|reliability|scale|settings|standalone|troubleshooting)\.md|spec\.json|test\/golden\/help\.txt)|^src\/(?:output\/(?:output|stats|progress|summary)|protocol\/.*|sync\/read-window|commands\/read)\.ts|^(?:packaging|sandbox\/(?:demo|command-line)\.ts|scripts\/(?:record-demo|pictures|docs)\.js)/;
 
 const userPages = docPages().filter((path) => path !== "docs/architecture.md");
 const SETTINGS = ["spec.json", "test/golden/help.txt"];
