@@ -8,7 +8,7 @@ import { type Environment, OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "./e
 
 const DEFAULT_FILE = "config.json";
 
-/** As `findConfig`. Throws ConfigError if there is neither a file nor a variable. */
+/** As `findConfig`. Throws ConfigError without a file and without a variable. */
 export async function openConfig(...given: Parameters<typeof findConfig>): Promise<Config> {
   const config = await findConfig(...given);
   if (config === undefined)

@@ -90,7 +90,7 @@ function runFilesText({ streams }: RunSummary, { folder = "" }: Ending): string 
   return ` in ${plural(files, "new file")}, ${bytes}, in ${folder.replace(/\/*$/, "/")}`;
 }
 
-/** The next step after a run that did not fail; false: a platform decides, or no later run can bring more. */
+/** The next step after a run that did not fail; false: a platform decides, or no later run can have more rows. */
 function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: Ending): string | false {
   if (!ending.isForPerson || place === null) return false;
   if (outcome === "paused") return "Run again to continue";

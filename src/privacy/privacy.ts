@@ -77,7 +77,7 @@ export class Privacy implements FieldFilter {
     };
   }
 
-  /** Throws ConfigError for names that neither a schema nor a live row has. @param liveNames gives names of live fields */
+  /** Throws ConfigError for names that are not in a schema and not in a live row. @param liveNames gives names of live fields */
   async refuseUnknown(liveNames: () => Promise<ReadonlySet<string>>): Promise<void> {
     const undeclared = this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
     if (undeclared.length === 0) return;

@@ -232,7 +232,7 @@ describe("config.json in the working folder", () => {
     }
     const { stderr } = await inFolder("read -o contacts", settings, { NUM_WORKERS: "1" });
     expect(stderr).toContain(
-      'from \\"config.json\\" in this folder and from the environment variable CONTACT_INTELLIGENCE_NUM',
+      'from "config.json" in this folder and from the environment variable CONTACT_INTELLIGENCE_NUM',
     );
     const wrong = await inFolder("check", settings, { API_KEY: "no_such_key" });
     expect(wrong.stdout).toContain("The key is from the environment variable CONTACT_INTELLIGENCE_API_KEY");
