@@ -86,6 +86,10 @@ const RATE_LIMITED = transient(
   "time",
 );
 
+const REFUSED_ITEM = config("the service refuses the request", "Check the configured items", "other-item");
+
+const UNANSWERED = transient("the service or its gateway could not answer", AGAIN);
+
 /** Every code of the interface. A new code is a row here. */
 export const FAILURES = {
   INVALID_API_KEY: config(
@@ -102,7 +106,7 @@ export const FAILURES = {
   ),
   SUBSCRIPTION_INACTIVE: config(
     "the workspace has no active subscription",
-    "Renew the subscription of the workspace that this key belongs to",
+    "Renew the subscription of the key's workspace",
     "operator",
     "run",
   ),
@@ -116,8 +120,8 @@ export const FAILURES = {
     `Check ${FILTER_NAMES.join(", ")}, start_date and end_date`,
     "other-item",
   ),
-  INVALID_BODY: config("the service refuses the submitted body", "Check the configured items", "other-item"),
-  INVALID_REQUEST: config("the service refuses the request", "Check the configured items", "other-item"),
+  INVALID_BODY: REFUSED_ITEM,
+  INVALID_REQUEST: REFUSED_ITEM,
   QUOTA_EXCEEDED: config(
     "the quota of this key is used up",
     "Raise the quota or wait for its reset; what was done so far is kept",
@@ -161,14 +165,14 @@ export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
   [403, FAILURES.ACCESS_DENIED],
   [404, failures(NotFoundError, "operator")("there is nothing at this address", "Check {address}")],
   [407, PROXY_CREDENTIALS],
-  [408, transient("the service gave up waiting for the request", AGAIN)],
-  [413, config("the service refuses the request as too large", "Check the configured items", "other-item")],
-  [422, config("the service refuses the request", "Check the configured items", "other-item")],
+  [408, UNANSWERED],
+  [413, REFUSED_ITEM],
+  [422, REFUSED_ITEM],
   [423, FAILURES.SOURCE_UNAVAILABLE],
   [429, FAILURES.RATE_LIMITED],
-  [502, transient("a gateway could not reach the service", AGAIN)],
-  [503, transient("the service is unavailable", AGAIN)],
-  [504, transient("a gateway waited too long for the service", AGAIN)],
+  [502, UNANSWERED],
+  [503, UNANSWERED],
+  [504, UNANSWERED],
 ]);
 
 const REFUSED = config("the service refuses the request", "Check {url} and the other settings");
@@ -188,8 +192,8 @@ export const DEADLINE = "ANSWER_TIMEOUT";
 export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ECONNREFUSED", transient("the connection was refused", "Check {url} and whether the service is up")],
   ["ENOTFOUND", transient("the host name is not known", "Check {url} and the DNS of this machine")],
-  ["EAI_AGAIN", transient("the host name could not be looked up", "Check the DNS of this machine")],
-  ["ENETUNREACH", transient("the network is unreachable", "Check this machine's network")],
+  ["EAI_AGAIN", transient("the host name could not be looked up", "Check {url} and the DNS of this machine")],
+  ["ENETUNREACH", transient("the network is unreachable", "Check {url} and this machine's network")],
   ["EHOSTUNREACH", transient("the host is unreachable", "Check {url} and this machine's network")],
   ["UND_ERR_CONNECT_TIMEOUT", transient("the connection timed out", "Check {url}, firewall and proxy")],
   ["UND_ERR_HEADERS_TIMEOUT", transient("no answer arrived in time", AGAIN)],
