@@ -137,7 +137,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
 /** Played with processes of their own. */
 const KILLED = "the process is killed";
 
-const page = await readFile(join(ROOT, "docs/troubleshooting.md"), "utf8");
+const page = await readFile(join(ROOT, "docs/dev/purchases.md"), "utf8");
 const rows = page
   .slice(page.indexOf("| what happens |"))
   .split("\n")
@@ -146,7 +146,7 @@ const rows = page
   .map((line) => line.split("|").map((cell) => cell.trim()))
   .map(([, what = "", ends = "", paid = ""]) => ({ what, ends, paid }));
 
-describe("the table of docs/troubleshooting.md", () => {
+describe("the table of docs/dev/purchases.md", () => {
   it("has one row for each tested case", () => {
     expect(rows.map(({ what }) => what).toSorted()).toEqual([...Object.keys(SCENES), KILLED].toSorted());
   });
