@@ -16,8 +16,8 @@ const ACTS = {
   DataError: "owner",
 };
 
-/** A row for each remedy, with all names that it helps. The names of a connection's errors say what is wrong. */
-function table(failures, namesSayAll = false) {
+/** A row for each remedy, with all names that it helps. */
+function table(failures) {
   const rows = new Map();
   for (const [name, { error, wrong, remedy }] of failures) {
     const [who, what] = [ACTS[error.name], worded(remedy, PUBLIC_API)];
@@ -26,17 +26,11 @@ function table(failures, namesSayAll = false) {
     const { names, wrongs } = rows.get(who + what) ?? { names: [], wrongs: new Set() };
     rows.set(who + what, { who, what, names: [...names, `\`${name}\``], wrongs: wrongs.add(wrong) });
   }
-  const head = { names: ["code"], who: "who acts", wrongs: ["what is wrong"], what: "what to do" };
-  const line = { names: ["---"], who: "---", wrongs: ["---"], what: "---" };
-  return [head, line, ...rows.values()]
-    .map(({ names, who, wrongs, what }) => [
-      names.join(", "),
-      who,
-      ...(namesSayAll ? [] : [[...wrongs].join("; ")]),
-      what,
-    ])
-    .map((cells) => `| ${cells.join(" | ")} |`)
-    .join("\n");
+  const cells = ({ names, who, wrongs, what }) => [names.join(", "), who, [...wrongs].join("; "), what];
+  const lines = [...rows.values()].map((row) => `| ${cells(row).join(" | ")} |`);
+  return ["| code | who acts | what is wrong | what to do |", "| --- | --- | --- | --- |", ...lines].join(
+    "\n",
+  );
 }
 
 const TYPES = { string: "text", integer: "number", boolean: "true or false", array: "list" };
@@ -71,10 +65,13 @@ const replaced = (text, [name, part]) =>
     () => part,
   );
 
+/** The names of a connection's errors say what is wrong. */
+const withoutWrong = (text) => text.replace(/^((?:[^|]*\|){3})[^|]*\|/gm, "$1");
+
 const PAGES = {
   "docs/troubleshooting.md": {
     codes: table([...Object.entries(FAILURES), ...STATUSES]),
-    connection: table(NETWORK, true),
+    connection: withoutWrong(table(NETWORK)),
   },
   "docs/settings.md": { settings: settings() },
 };

@@ -155,7 +155,7 @@ const UNTRUSTED = noConnection(
 
 const PROXY_CREDENTIALS = noConnection(
   "the proxy wants credentials",
-  "Put them into HTTPS_PROXY (http://user:password@host:port)",
+  "Put name and password into HTTPS_PROXY (http://user:password@host:port)",
 );
 
 /** The meaning of a status without a known code. */

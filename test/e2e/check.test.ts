@@ -248,7 +248,7 @@ describe("check", () => {
 
   it.each([
     [403, /contacts.example: the proxy refused to connect .*PROXY_REFUSED\)\. Check .*HTTPS_PROXY/],
-    [407, /the proxy wants credentials \(PROXY_407\)\. Put them into HTTPS_PROXY/],
+    [407, /the proxy wants credentials \(PROXY_407\)\. Put name and password into HTTPS_PROXY/],
   ])("says that a proxy answered with %i", async (status, message) => {
     const config = await file("config.json", { base_url: "https://contacts.example", api_key: KEY });
     const server = createServer();
