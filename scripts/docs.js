@@ -33,7 +33,7 @@ function table(failures) {
   );
 }
 
-const TYPES = { string: "text", integer: "number", boolean: "true or false", array: "list" };
+const TYPES = { string: "text", integer: "number", boolean: "true, false", array: "list" };
 
 /** A heading and a table for each group of the form. */
 function settings() {
