@@ -2,10 +2,9 @@
 // tests. `--without-sandbox` leaves out what an image has no use for. A bundle starts faster than 200 files do, and needs nothing from node_modules. `npm run lint` checks the types.
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = join(import.meta.dirname, "..");
 const { bin, files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 /** One character beyond latin1, and V8 keeps the source in two bytes a character for as long as the program runs. */
@@ -44,10 +43,7 @@ const { output } = await bundle(programs, "dist", {
     },
   },
 });
-const sandbox = {
-  "contact-intelligence-sandbox": "sandbox/contact-intelligence-sandbox.ts",
-  server: "sandbox/server.ts",
-};
+const sandbox = ["sandbox/contact-intelligence-sandbox.ts", "sandbox/server.ts"];
 if (!process.argv.includes("--without-sandbox")) await bundle(sandbox, "dist/sandbox");
 
 writeFileSync(join(root, "dist/package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);

@@ -4,10 +4,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { findPython, findUv } from "./uv.js";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = join(import.meta.dirname, "..");
 const suites = join(root, "test/clients");
 const [name = "", ...words] = process.argv.slice(2);
 const suite = join(suites, name);
@@ -51,12 +49,38 @@ function run(command, env) {
 function installPostgres() {
   if (existsSync("/usr/bin/pg_virtualenv")) return;
   if (process.getuid?.() !== 0)
-    throw new Error(
-      "The suite needs PostgreSQL: install Debian's package postgresql, or run it as root once",
-    );
+    throw new Error("Install Debian's package postgresql, or run the suite as root once");
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const args = ["install", "-y", "--no-install-recommends", "postgresql"];
   execFileSync("apt-get", args, { stdio: "inherit", env });
+}
+
+// uv makes Python environments in seconds where pip takes minutes. It lives below .cache/, as do the packages that it fetches.
+const cache = join(root, ".cache");
+process.env.UV_CACHE_DIR ??= join(cache, "uv-cache");
+process.env.UV_PYTHON_DOWNLOADS ??= "never";
+
+/** The name of a Python that the packages of all suites run on: 3.10 to 3.12. Throws if there is none. */
+function findPython() {
+  const names = [process.env.PYTHON, "python3.12", "python3.11", "python3.10", "python3"];
+  const isFit = (candidate) =>
+    candidate !== undefined &&
+    spawnSync(candidate, ["-c", "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))"])
+      .status === 0;
+  const found = names.find(isFit);
+  if (found === undefined)
+    throw new Error("There is no Python 3.10, 3.11 or 3.12 on PATH; name one in PYTHON");
+  return found;
+}
+
+/** The path of uv, which is installed at the first call. */
+function findUv() {
+  const home = join(cache, "uv");
+  const uv = join(home, "bin/uv");
+  if (existsSync(uv)) return uv;
+  execFileSync(findPython(), ["-m", "venv", home]);
+  execFileSync(join(home, "bin/pip"), ["install", "--quiet", "--disable-pip-version-check", "uv==0.13.9"]);
+  return uv;
 }
 
 process.env.PATH = [dirname(findUv()), process.env.PATH].join(delimiter);

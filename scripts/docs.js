@@ -1,12 +1,13 @@
-// Writes the tables of docs/troubleshooting.md from the table of errors, and those of docs/settings.md from spec.json.
-// `node scripts/docs.js --check` only compares.
-import { readFileSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { importSource } from "./import-source.js";
+// Writes the tables of docs/troubleshooting.md from the table of errors. Writes docs/settings.md and meltano/ (the tap as a
+// plugin for `meltano add --from-ref`, and as Meltano's Hub lists it) from spec.json. `--check` only compares.
+import { readFileSync } from "node:fs";
+import { importSource, writeOrCheck } from "./import-source.js";
 
 const { FAILURES, NETWORK, PUBLIC_API, STATUSES, worded } = await importSource("src/service/error-table.ts");
 const { loadSpec, typeOf, variableOf } = await importSource("src/config/spec.ts");
 const { describedSettings } = await importSource("src/protocol/singer-about.ts");
+const { loadProgram, SHIPPED } = await importSource("src/commands/about.ts");
+const { meltanoHubPlugin, meltanoPlugin } = await importSource("scripts/meltano-plugin.ts");
 
 const ACTS = {
   ConfigError: "you",
@@ -27,11 +28,11 @@ function table(failures) {
     rows.set(who + what, { who, what, names: [...names, `\`${name}\``], wrongs: wrongs.add(wrong) });
   }
   const cells = ({ names, who, wrongs, what }) => [names.join(", "), who, [...wrongs].join("; "), what];
-  const lines = [...rows.values()].map((row) => `| ${cells(row).join(" | ")} |`);
-  return ["| code | who acts | what is wrong | what to do |", "| --- | --- | --- | --- |", ...lines].join(
-    "\n",
-  );
+  return markdown(["code", "who acts", "what is wrong", "what to do"], [...rows.values()].map(cells));
 }
+
+const markdown = (head, rows) =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
 const TYPES = { string: "text", integer: "number", boolean: "true, false", array: "list" };
 
@@ -39,15 +40,9 @@ const TYPES = { string: "text", integer: "number", boolean: "true, false", array
 function settings() {
   const { groups, properties } = loadSpec().connectionSpecification;
   const parts = groups.map(({ id, title }) => {
-    const rows = describedSettings(loadSpec())
-      .filter(({ path: [first] }) => properties[first].group === id)
-      .map((setting) => `| ${cellsOf(setting).join(" | ")} |`);
-    return [
-      `## ${title}`,
-      ["| setting, variable | type | default | what it does |", "| --- | --- | --- | --- |", ...rows].join(
-        "\n",
-      ),
-    ];
+    const shown = describedSettings(loadSpec()).filter(({ path: [first] }) => properties[first].group === id);
+    const head = ["setting, variable", "type", "default", "what it does"];
+    return [`## ${title}`, markdown(head, shown.map(cellsOf))];
   });
   return parts.flat().join("\n\n");
 }
@@ -77,12 +72,9 @@ const PAGES = {
 };
 
 for (const [page, parts] of Object.entries(PAGES)) {
-  const file = fileURLToPath(new URL(`../${page}`, import.meta.url));
-  const today = readFileSync(file, "utf8");
-  const text = Object.entries(parts).reduce(replaced, today);
-  if (!process.argv.includes("--check")) writeFileSync(file, text);
-  else if (today !== text) {
-    console.error(`${page} is not what its source says: run npm run docs`);
-    process.exitCode = 1;
-  }
+  const today = readFileSync(new URL(`../${page}`, import.meta.url), "utf8");
+  writeOrCheck(page, Object.entries(parts).reduce(replaced, today), "npm run docs");
 }
+const made = { meltano: meltanoPlugin, "meltano-hub": meltanoHubPlugin };
+for (const [format, path] of Object.entries(SHIPPED))
+  writeOrCheck(path, made[format](loadProgram(), loadSpec()), "npm run docs");

@@ -3,7 +3,9 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { startSandbox } from "../sandbox/server.ts";
+import { linesOf } from "../test/support/airbyte-messages.ts";
 import { hurriedClock, runInProcess } from "../test/support/in-process.ts";
+import { writeOrCheck } from "./import-source.js";
 
 const DAY_MS = 86_400_000;
 
@@ -19,10 +21,7 @@ async function valuesOf(draw, { start_date, ...options }) {
     return runInProcess("connector", args, { HOME: folder }, hurriedClock(20));
   };
   const read = () => run("read --stream people --output @contacts --summary @summary.json");
-  const lines = (name) =>
-    readFileSync(folder + name, "utf8")
-      .trimEnd()
-      .split("\n");
+  const lines = (name) => linesOf(readFileSync(folder + name, "utf8"));
   const json = (name) => JSON.parse(lines(name).join(""));
   try {
     return await draw({ sandbox, folder, run, read, lines, json });
@@ -108,8 +107,8 @@ function demo() {
 
 const isCheck = process.argv.includes("--check");
 for (const draw of [course, calendar, life, ...(isCheck ? [] : [demo])]) {
-  const file = `${import.meta.dirname}/../docs/${draw.name}.svg`;
-  const before = readFileSync(file, "utf8");
+  const path = `docs/${draw.name}.svg`;
+  const before = readFileSync(`${import.meta.dirname}/../${path}`, "utf8");
   const { height, ...values } = await (draw === demo ? demo() : valuesOf(draw, ACCOUNTS[draw.name]));
   // Each value goes into the elements whose class is its name.
   const picture = before
@@ -117,9 +116,5 @@ for (const draw of [course, calendar, life, ...(isCheck ? [] : [demo])]) {
     .replaceAll(/(?<=<(tspan|g) class="(\w+)">).*?(?=<\/\1>)/gs, (_, __, name) =>
       values[name].toLocaleString("en"),
     );
-  if (!isCheck) writeFileSync(file, picture);
-  else if (before !== picture) {
-    console.error(`docs/${draw.name}.svg is not what the runs show: run node scripts/pictures.js`);
-    process.exitCode = 1;
-  }
+  writeOrCheck(path, picture, "node scripts/pictures.js");
 }

@@ -3,9 +3,8 @@
 // The release runs it; the repository itself does not know where it lives.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = join(import.meta.dirname, "..");
 const [address, tag] = process.argv.slice(2);
 if (!/^https:\/\/[^/\s]+\/[^/\s]+\/[^/\s]+$/.test(address ?? "") || !/^v[\w.-]+$/.test(tag ?? ""))
   throw new Error("Usage: node scripts/fill-addresses.js https://host/owner/name vVERSION");

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { runnerImport } from "vite";
 
@@ -5,4 +6,14 @@ import { runnerImport } from "vite";
 export async function importSource(path) {
   const file = fileURLToPath(new URL(`../${path}`, import.meta.url));
   return (await runnerImport(file, { logLevel: "error", configFile: false })).module;
+}
+
+/** Writes a generated file of this repository; with `--check` it only compares, and names the command that writes it. */
+export function writeOrCheck(path, text, command) {
+  const file = fileURLToPath(new URL(`../${path}`, import.meta.url));
+  if (!process.argv.includes("--check")) writeFileSync(file, text);
+  else if (readFileSync(file, "utf8") !== text) {
+    console.error(`${path} is not what its source says: run ${command}`);
+    process.exitCode = 1;
+  }
 }

@@ -2,7 +2,6 @@
 // *.lab.test.ts, every fault once, then soak and fuzz for some minutes. NAME: tests, faults, soak, fuzz, an input of the fuzz,
 // or a part of the name of a fault. A second process plays, so that a case that kills it, or never comes back, has a seed too.
 import { fork, spawnSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { importSource } from "./import-source.js";
 
 const HUNG_MS = 300_000;
@@ -23,7 +22,7 @@ if (process.send !== undefined) {
 }
 
 function runTests() {
-  const vitest = fileURLToPath(new URL("../node_modules/vitest/vitest.mjs", import.meta.url));
+  const vitest = `${import.meta.dirname}/../node_modules/vitest/vitest.mjs`;
   const words = [vitest, "run", "--project", "lab", "--passWithNoTests"];
   return spawnSync(process.execPath, words, { stdio: "inherit" }).status ?? 1;
 }
@@ -31,7 +30,7 @@ function runTests() {
 /** Returns the exit code. */
 function play() {
   return new Promise((resolve) => {
-    const child = fork(fileURLToPath(import.meta.url), args);
+    const child = fork(import.meta.filename, args);
     let [playing, timer] = [[], undefined];
     child.on("message", (message) => {
       playing = message;

@@ -3,9 +3,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = join(import.meta.dirname, "..");
 const stdio = ["ignore", process.stderr, process.stderr];
 
 /** Runs npm with its own script, because Windows cannot start the command "npm" without a shell. */

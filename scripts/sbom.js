@@ -2,9 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = join(import.meta.dirname, "..");
 const licenses = readFileSync(join(root, "dist/third-party-licenses.txt"), "utf8");
 const bundled = new Set(licenses.split("\n").filter((line) => /^(@[\w.-]+\/)?[\w.-]+@\d\S*$/.test(line)));
 

@@ -3,9 +3,8 @@ import "./prepare.js";
 import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = join(import.meta.dirname, "..");
 const project = join(root, "packaging/python");
 const program = join(project, "source_contact_intelligence/program");
 const wheels = join(project, "dist");
