@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import type { Plan } from "./data/account.ts";
 import { describeFaults } from "./faults/faults.ts";
 
-/** The request of a command line. */
+/** The command that a command line names. */
 export type Command =
   | ({ readonly kind: "serve" } & Served)
   | { readonly kind: "demo" }
@@ -16,7 +16,7 @@ export type Served = {
   /** 0: no limit. */
   readonly requestsPerMinute: number;
   readonly faults: readonly string[];
-  /** The plan of the key: Enterprise lists people, Agency checks e-mails. */
+  /** The key's plan: Enterprise lists people, Agency checks e-mails. */
   readonly plan: Plan;
 };
 
@@ -132,7 +132,7 @@ function faultHelp(): string {
   ].join("\n");
 }
 
-/** A term next to its description, or above it where it is too long. */
+/** A term next to its description, or above it if the term is too long. */
 function described(term: string, description: string): readonly string[] {
   const lines: string[] = [];
   let line = "";
