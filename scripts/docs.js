@@ -41,7 +41,7 @@ function settings() {
   const { groups, properties } = loadSpec().connectionSpecification;
   const parts = groups.map(({ id, title }) => {
     const shown = describedSettings(loadSpec()).filter(({ path: [first] }) => properties[first].group === id);
-    const head = ["setting, variable", "type", "default", "what it does"];
+    const head = ["setting", "type", "default", "meaning"];
     return [`## ${title}`, markdown(head, shown.map(cellsOf))];
   });
   return parts.flat().join("\n\n");
