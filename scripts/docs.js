@@ -34,7 +34,7 @@ function table(failures) {
 const markdown = (head, rows) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
-const TYPES = { string: "text", integer: "number", boolean: "true, false", array: "list" };
+const TYPES = { string: "text", integer: "number", boolean: "true/false", array: "list" };
 
 /** A heading and a table for each group of the form. */
 function settings() {
