@@ -99,7 +99,7 @@ type StreamRecord = {
   readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
 };
 
-/** Keeps the record of a run, for progress, logs, metrics and summary. */
+/** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
 export class RunStats {
   /** The place that takes records and state. */
   destination: Destination = {};

@@ -31,7 +31,7 @@ function formsOf(secret: string): readonly string[] {
   return [secret, ...escaped, encodeURIComponent(bytes.toString()), ...base64];
 }
 
-/** Hides secrets. Some become known only during a run. */
+/** Hides secrets, which become known only while a run goes on. */
 export class Mask {
   #hide: (text: string) => string = (text) => text;
 

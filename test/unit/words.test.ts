@@ -32,9 +32,6 @@ const COMMENT_OR_TEXT = /^\*|\/[/*]|["'`]/;
 /** A name of a test: the first argument before a function or options. */
 const NAME = /\(\s*(["'`])((?:\\.|(?!\1)[^\\])+?)\1,\s*(?:async |\{|\()/gs;
 
-/** Pages that another change rewrites. This exception ends when it is merged. */
-const LATER = /^docs\/(?:privacy|reliability)\.md/;
-
 const userPages = docPages().filter((path) => path !== "docs/architecture.md");
 const SETTINGS = ["spec.json", "test/golden/help.txt"];
 const refused = (lines: readonly Line[]) => [...matching(lines, WORDS), ...matching(lines, OPENING)];
