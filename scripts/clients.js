@@ -50,14 +50,12 @@ function installPostgres() {
   if (existsSync("/usr/bin/pg_virtualenv")) return;
   if (process.getuid?.() !== 0)
     throw new Error("Install Debian's package postgresql, or run the suite as root once");
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const args = ["install", "-y", "--no-install-recommends", "postgresql"];
-  execFileSync("apt-get", args, { stdio: "inherit", env });
+  process.env.DEBIAN_FRONTEND = "noninteractive";
+  execFileSync("apt-get", "install -y --no-install-recommends postgresql".split(" "), { stdio: "inherit" });
 }
 
 // uv makes Python environments in seconds where pip takes minutes. It lives below .cache/, as do the packages that it fetches.
-const cache = join(root, ".cache");
-process.env.UV_CACHE_DIR ??= join(cache, "uv-cache");
+process.env.UV_CACHE_DIR ??= join(root, ".cache/uv-cache");
 process.env.UV_PYTHON_DOWNLOADS ??= "never";
 
 /** The name of a Python that the packages of all suites run on: 3.10 to 3.12. Throws if there is none. */
@@ -68,14 +66,13 @@ function findPython() {
     spawnSync(candidate, ["-c", "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))"])
       .status === 0;
   const found = names.find(isFit);
-  if (found === undefined)
-    throw new Error("There is no Python 3.10, 3.11 or 3.12 on PATH; name one in PYTHON");
+  if (found === undefined) throw new Error("PATH has no Python 3.10, 3.11 or 3.12: name one in PYTHON");
   return found;
 }
 
 /** The path of uv, which is installed at the first call. */
 function findUv() {
-  const home = join(cache, "uv");
+  const home = join(root, ".cache/uv");
   const uv = join(home, "bin/uv");
   if (existsSync(uv)) return uv;
   execFileSync(findPython(), ["-m", "venv", home]);
