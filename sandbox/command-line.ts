@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import type { Plan } from "./data/account.ts";
 import { describeFaults } from "./faults/faults.ts";
 
-/** What a command line asks for. */
+/** The request of a command line. */
 export type Command =
   | ({ readonly kind: "serve" } & Served)
   | { readonly kind: "demo" }
@@ -16,7 +16,7 @@ export type Served = {
   /** 0: no limit. */
   readonly requestsPerMinute: number;
   readonly faults: readonly string[];
-  /** Of the key: Enterprise lists people, Agency checks e-mails. */
+  /** The plan of the key: Enterprise lists people, Agency checks e-mails. */
   readonly plan: Plan;
 };
 
@@ -120,19 +120,19 @@ function faultHelp(): string {
   return [
     "Faults, for --fault or for one request in its header X-Sandbox-Fault.",
     "Each may be followed by:",
-    ...described(":path=TEXT", "strikes requests whose path holds this text; TEXT$: ends with it"),
+    ...described(":path=TEXT", "strikes requests whose path contains this text; TEXT$: ends with it"),
     ...described(":times=N", "strikes N requests; always: all"),
     ...described(":skip=N", "lets N requests pass first"),
     ...described(":after=ROWS", "strikes after this number of rows; all: after the last one"),
     ...described(":from=DAY, :to=DAY", "strikes requests for these days; none: requests that name none"),
-    ...described(":of=rows", "strikes exports and pages alike, but no counts (limit=1)"),
+    ...described(":of=rows", "strikes exports and pages, but no counts (limit=1)"),
     "For example: --fault end:times=2 --fault recheck=5:times=always",
     "",
     ...describeFaults().flatMap(({ usage, description }) => described(usage, description)),
   ].join("\n");
 }
 
-/** A term beside its description, or above it where it is too long. */
+/** A term next to its description, or above it where it is too long. */
 function described(term: string, description: string): readonly string[] {
   const lines: string[] = [];
   let line = "";

@@ -183,7 +183,7 @@ class Demo {
     return (await Promise.all(texts)).map((text, nth) => [names[nth] ?? "", text.trimEnd().split("\n")]);
   }
 
-  /** A long text goes on in the next line; of long JSON the beginning is shown. */
+  /** A long text continues in the next line; of long JSON the beginning is shown. */
   #show(line: string): void {
     const text = line.startsWith("{") && line.length > WIDTH ? `${line.slice(0, WIDTH - 6)} …` : line;
     this.#say(text.replaceAll(/(.{1,97})(?: +|$)/g, "  $1\n").trimEnd());

@@ -99,7 +99,18 @@ type StreamRecord = {
   readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
 };
 
-/** Keeps the record of a run, of which progress, logs, metrics and summary are made. */
+/**
+ * Days that are read again, and the rows that they lacked; 0: unknown. `to`: the last day; null: up to now. `arrived`: the
+ * rows of the stream until then.
+ */
+type Cut = {
+  readonly days: string;
+  readonly to: string | null;
+  readonly missing: number;
+  readonly arrived: number;
+};
+
+/** Keeps the record of a run for progress, logs, metrics and the summary. */
 export class RunStats {
   /** The place that takes records and state. */
   destination: Destination = {};

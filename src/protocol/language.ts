@@ -22,7 +22,7 @@ export function asciiJson(value: unknown, indent?: number): string {
   return toAscii(JSON.stringify(value, null, indent));
 }
 
-/** A message as a line of ASCII. A text that is put together before its end is not copied once more. */
+/** A message as a line of ASCII. A text that is put together before its end is not copied again. */
 export const jsonLine = (message: object): string => toAscii(`${JSON.stringify(message)}\n`);
 
 /** Escapes in JSON text what is not ASCII. */

@@ -31,7 +31,7 @@ function formsOf(secret: string): readonly string[] {
   return [secret, ...escaped, encodeURIComponent(bytes.toString()), ...base64];
 }
 
-/** Hides secrets, which become known only while a run goes on. */
+/** Hides secrets, which become known only during a run. */
 export class Mask {
   #hide: (text: string) => string = (text) => text;
 
