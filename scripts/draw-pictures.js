@@ -35,17 +35,19 @@ const dated = (moment, options = { day: "numeric", month: "long", year: "numeric
   new Date(moment).toLocaleDateString("en-GB", { timeZone: "UTC", ...options });
 
 const ACCOUNTS = {
-  course: { people: 3003, undated: 0, newest: "2026-03-18", faults: ["end:after=1502"] },
+  course: { people: 3003, undated: 0, days: 60, faults: ["end:after=1502"] },
   calendar: { people: 2000, days: 700, start_date: "2025-05-01", faults: ["omit=8:lists=too"] },
   life: { people: 40, undated: 0, days: 300, newest: "2026-03-15" },
 };
 
-/** An export ends after 1,502 people. */
+/** An export ends after 1,502 people. The connector reads two parts in its place. */
 async function course({ sandbox, read, json }) {
   await read();
-  const [{ counted, shown, verdict, discovered_to: to }] = json("summary.json").streams[0].windows;
-  const cut = 1502 * sandbox.strikes()[0];
-  return { counted, cut, missing: counted - cut, shown, verdict, until: dated(to) };
+  const [first, second] = json("summary.json").streams[0].windows.filter(({ kind }) => kind !== "undated");
+  const { shown: older, verdict, discovered_to: to } = first;
+  const [newer, cut] = [second.shown, 1502 * sandbox.strikes()[0]];
+  const counted = older + newer;
+  return { counted, cut, missing: counted - cut, older, newer, verdict, until: dated(to) };
 }
 
 /** The service never sends three people. Others move to other days during the second run. */
