@@ -31,70 +31,68 @@ import {
   withStep,
 } from "./join.ts";
 
-/** A state has the handles of at most this many answers that are not delivered. */
+/** A state contains the job ids of at most this many undelivered answers. */
 const MAX_HANDLES = 5_000;
 
-/** Where the pass over a stream of inputs got to. */
+/** How far the rows of a stream of people or companies were read for items. */
 export type InputCursor = {
   readonly from: string;
-  /** The month, the service, the key and the filters that it was made under. */
+  /** The month, the service, the key and the filters of the reading. */
   readonly filters: string;
-  /** The state of a stream of rows: what it covers needs no second look. */
+  /** The state of the stream of rows: the program does not read covered rows again. */
   readonly state: unknown;
 };
 
-/** A stream of the setting. */
+/** One of the setting's job streams. */
 export type BookStream = {
   readonly name: string;
   readonly isSelected: boolean;
-  /** Whether everything is to be delivered again, and the generation that the platform fills then. */
+  /** Whether the run delivers everything again. */
   readonly isRefresh: boolean;
+  /** The generation that the platform fills; null: the platform numbers none. */
   readonly generation: number | null;
 };
 
 export type BookOptions = {
-  /** Turns items into the keys of the book. */
+  /** Turns items into keys. */
   readonly salt: Salt;
-  /** The platform's name for this sync, which several runs may try. */
+  /** The platform's name for this sync. Several runs may attempt one sync. */
   readonly syncId: string;
   readonly runId: string;
   readonly streams: readonly BookStream[];
 };
 
-/** A text of the book: all of it, or its changes. */
+/** Entries and charges, as state and receipts contain them. */
 export type Changes = Charges & { readonly items: readonly KeyedItem[] };
 
-/** The state of one stream: the text of this connection's items, and where the stream got to. */
+/** The state of one stream: the purchases of this connection, and the progress of the stream. */
 export type SavedJobs = Changes & {
-  /** The items whose newest answer the stream has, and its day. */
+  /** Items whose newest answer was delivered to the stream, and the day of the answer. */
   readonly delivered: readonly (readonly [key: string, day: Day])[];
   readonly inputs: readonly InputCursor[];
-  /** The newest moment of the records delivered so far. */
+  /** The newest moment of the delivered records. */
   readonly cursor: string | null;
-  /** The id of the salt of its digests. */
+  /** The id of the salt that made the keys. */
   readonly salt: string;
-  /** The platform's generation that `delivered` is about. */
+  /** The platform's generation to which `delivered` belongs. */
   readonly generation: number | null;
 };
 
-/**
- * The purchases of one setting: one entry for each item, under its digest. All that a text says and all that happens is
- * joined to it.
- */
+/** The purchases of one setting: one entry per item, under the item's digest. States, receipts and events only add to entries. */
 export class Book {
   readonly inputs = new Map<string, InputCursor>();
-  /** Whether a stream has a state. */
+  /** Whether any stream has a state. */
   hasState = false;
   readonly salt: Salt;
   readonly #options: BookOptions;
   readonly #items = new Map<string, Item>();
-  /** An index: the items that have submissions without an answer. */
+  /** The keys of items with unanswered submissions. */
   readonly #busy = new Set<string>();
   #charges = NO_CHARGES;
-  /** The items and charges that the receipts lack. */
+  /** The changed entries and the charges that are not yet in the receipts. */
   readonly #newItems = new Set<string>();
   #newCharges = NO_CHARGES;
-  /** By stream: the newest moment of its records, and the generation that its deliveries are about. */
+  /** By the stream's name. */
   readonly #streams: Map<string, Pick<SavedJobs, "cursor" | "generation">>;
   #submitted = 0;
 
@@ -106,12 +104,12 @@ export class Book {
     );
   }
 
-  /** How many items were submitted. */
+  /** The number of items that were ever submitted. */
   get size(): number {
     return [...this.#items.values()].filter(isTried).length;
   }
 
-  /** How many items were bought, or may have been. */
+  /** The number of items that were bought, or may have been bought. */
   get purchases(): number {
     return [...this.#items.values()].filter(({ day, subs }) => day !== "" || subs.some(mayHaveCost)).length;
   }
@@ -128,27 +126,25 @@ export class Book {
     return digestOf(this.salt, item);
   }
 
-  /** The key of an item that this run's inputs name. */
+  /** Notes that this run's inputs name an item. @returns the key of the item */
   name(item: string): string {
     const key = this.keyOf(item);
     this.#join(key, { isNamed: true });
     return key;
   }
 
-  /** All submissions without an answer. */
+  /** All unanswered submissions. */
   get unanswered(): readonly Submission[] {
     return [...this.#busy].flatMap((key) => this.get(key).subs);
   }
 
-  /** The items of this connection whose jobs are open, or whose answers a stream lacks and can get. */
+  /** This connection's items with open jobs, or with answers that the stream lacks and can get without a purchase. */
   *collectable(stream: string, namedOnly: boolean): Generator<string> {
     for (const [key, item] of this.#items)
       if (isOwn(item) && (item.isNamed || !namedOnly) && this.toCollect(stream, key).length > 0) yield key;
   }
 
-  // Texts.
-
-  /** Joins what a text says, or what was charged. */
+  /** Adds entries and charges. */
   add({ items = [], spent = [], prices = [] }: Partial<Changes>): void {
     for (const [key, item] of items) this.#join(key, item);
     if (spent.length + prices.length === 0) return;
@@ -158,7 +154,7 @@ export class Book {
     this.#newCharges = joinCharges(this.#newCharges, { spent, prices });
   }
 
-  /** Joins the state of a stream. Its deliveries count for its generation only. */
+  /** Adds the state of a stream. Deliveries count only for the generation of the state. */
   addState({ name, isRefresh, generation }: BookStream, saved: SavedJobs): void {
     const counts = generation === null ? !isRefresh : saved.generation === generation;
     const items = saved.items.map(([key, item]) => [key, { ...item, delivered: { [name]: "" } }] as const);
@@ -171,7 +167,7 @@ export class Book {
     this.hasState = true;
   }
 
-  /** The purchases and charges since the last call. */
+  /** Returns the changed entries and the charges since the last call. */
   takeChanges(): Changes {
     const items = [...this.#newItems].map((key) => [key, this.get(key)] as const);
     const changes = { items, ...this.#newCharges };
@@ -180,19 +176,21 @@ export class Book {
     return changes;
   }
 
-  /** All that is known, for receipts that begin. */
+  /** All entries and charges, for a new file of receipts. */
   toReceipts(): Changes {
     return { items: [...this.#items].filter(([, item]) => isTried(item)), ...this.#charges };
   }
 
-  /** All that the state of a stream says about the items of this connection. */
+  /** The state of a stream, with the items of this connection only. */
   toState(stream: string): SavedJobs {
+    const selected = this.#options.streams.filter(({ isSelected }) => isSelected);
     const items: KeyedItem[] = [];
     const delivered: [string, Day][] = [];
     for (const [key, item] of this.#items) {
       const { day } = item;
       if (!isOwn(item) || !isTried(item)) continue;
-      const keepsHandle = items.length < MAX_HANDLES && this.#isLacking(key);
+      const isLacking = selected.some(({ name }) => this.hasUndelivered(name, key));
+      const keepsHandle = items.length < MAX_HANDLES && isLacking;
       const subs = item.subs.filter((sub) => !isFinished(sub) || (keepsHandle && sub.job !== null));
       const isDelivered = day !== "" && !this.hasUndelivered(stream, key);
       if (isDelivered) delivered.push([key, day]);
@@ -202,15 +200,13 @@ export class Book {
     return { ...this.#stream(stream), salt: this.salt.id, ...lists, inputs: [...this.inputs.values()] };
   }
 
-  // Events.
-
-  /** The one question before an item is bought: its own past and the caps must both allow it. */
+  /** Whether an item may be bought: its own past and the caps must both allow the purchase. */
   mayBuy(key: string, type: Pick<JobType, "resubmitRules" | "caps">, now: number): boolean {
     const reason = reasonToBuy(this.get(key), type.resubmitRules, now);
     return reason !== undefined && roomFor(type.caps, this.account(now)) >= 1;
   }
 
-  /** A submission is about to leave. Its moment is later than any that is known of the item. */
+  /** Notes a submission before it is sent. Its moment is later than all known moments of the item. */
   intend(key: string, now: number): { readonly id: string; readonly at: number } {
     const { syncId, runId } = this.#options;
     const at = Math.max(now, ...this.get(key).subs.map((sub) => sub.at + 1));
@@ -220,20 +216,20 @@ export class Book {
     return sub;
   }
 
-  /** Says what became of a submission that was taken, or what asking for its result found. */
+  /** Changes a submission that has no answer. */
   change(key: string, id: string, fields: Partial<Omit<Submission, "id" | "at" | "sync">>): void {
     const sub = this.#unfinished(key, id);
     if (sub !== undefined) this.#join(key, { subs: [{ ...sub, ...fields }] });
   }
 
-  /** A submission did not leave, or the service did not take it. `code`: what the service refused about its form. */
+  /** Notes that a submission was not sent, or not taken. @param code why the service refused the form of the request */
   notTaken(key: string, id: string, step: "void" | "refused", code: string | null): void {
     const sub = this.#unfinished(key, id);
     this.change(key, id, { step, code });
     if (sub?.step === "unknown") this.#chargeTo(sub, [0, 1, 0]);
   }
 
-  /** Charges an answer that cannot be used, once, however often it is asked for. Returns the credits. */
+  /** Charges an unusable answer once, even if the service sends it several times. @returns the new credits */
   chargeUnusable(key: string, id: string, now: number, cost: number): number {
     const sub = this.#unfinished(key, id);
     if (sub === undefined || cost <= sub.charged) return 0;
@@ -242,7 +238,7 @@ export class Book {
     return cost - sub.charged;
   }
 
-  /** The answer came. Lost submissions that it covers count with the price that is known. */
+  /** Notes and charges an answer. Lost submissions that the answer covers are charged at the known price. */
   answered(key: string, id: string, now: number, cost: number, sealed: string | null): void {
     const sub = this.#unfinished(key, id);
     if (sub === undefined) return;
@@ -255,25 +251,20 @@ export class Book {
     this.#chargeTo(sub, [0, 0, charged - sub.charged + lost], [now, cost]);
   }
 
-  // Deliveries. Each stream has its own.
-
-  /** Whether the newest answer of an item was not delivered to a stream. */
+  /** Whether a stream lacks the newest answer of an item. Each stream has its own deliveries. */
   hasUndelivered(stream: string, key: string): boolean {
     const { day, delivered } = this.get(key);
     return day > (delivered[stream] ?? "");
   }
 
-  /** The submission by which a stream gets an answer that it lacks without a purchase; undefined: by none. */
-  retrievable(stream: string, key: string): Submission | undefined {
-    return this.hasUndelivered(stream, key) ? handleOf(this.get(key)) : undefined;
-  }
-
-  /** The open jobs of an item, and how a stream gets the answer that it lacks. */
+  /** The open jobs of an item, and the submission by which a stream gets a missing answer without a purchase. */
   toCollect(stream: string, key: string): readonly Submission[] {
-    return [...withStep(this.get(key).subs, "open"), ...[this.retrievable(stream, key) ?? []].flat()];
+    const item = this.get(key);
+    const handle = this.hasUndelivered(stream, key) ? handleOf(item) : undefined;
+    return [...withStep(item.subs, "open"), ...[handle ?? []].flat()];
   }
 
-  /** Whether any answer of an item was delivered to a stream. */
+  /** Whether a stream received any answer of an item. */
   hasDelivered(stream: string, key: string): boolean {
     return (this.get(key).delivered[stream] ?? "") !== "";
   }
@@ -282,16 +273,15 @@ export class Book {
     this.#join(key, { delivered: { [stream]: this.get(key).day } });
   }
 
-  /** Records up to a moment were delivered. */
+  /** Notes that records up to a moment were delivered. */
   moveCursor(stream: string, cursor: string | null): void {
     const known = this.#stream(stream);
     if (cursor !== null && cursor > (known.cursor ?? "")) this.#streams.set(stream, { ...known, cursor });
   }
 
   /**
-   * Whether a refresh has everything: no named item is open or unknown, and each known answer is delivered. It proves
-   * nothing where the book knows no answer of any named item. @param empties whether the inputs name suppressed items, so
-   * that the table is empty where they name no others
+   * Whether a refresh is complete: some answer is known, all answers are delivered, and no named item is open or unknown.
+   * @param empties whether the table is empty if no item is named, because the inputs name suppressed items
    */
   isRefreshed(stream: string, empties: boolean): boolean {
     const named = [...this.#items].filter(([, { isNamed }]) => isNamed);
@@ -302,28 +292,23 @@ export class Book {
     );
   }
 
-  // Money.
-
-  /** Charges, and jobs in flight. */
+  /** The charges, and the jobs whose cost is not known yet. */
   account(now: number): Account {
     const own = [...this.#busy].map((key) => this.get(key)).filter(isOwn);
     const awaited = own.flatMap(({ subs }) => subs);
     return accountOf(this.#charges, { unanswered: this.unanswered, awaited }, this.#options, now);
   }
 
-  /** Day, submissions and credits. */
   spentByDay(): readonly (readonly [Day, number, number])[] {
     return spentByDay(this.#charges);
   }
 
-  /** Adds to the counters of this run, and to the prices. */
+  /** Adds to the counters of this run and to the prices. */
   #chargeTo(sub: Submission, more: Parameters<typeof charge>[3], ...prices: readonly Price[]): void {
     this.add({ spent: [charge(this.#charges, this.#options.runId, sub, more)], prices });
   }
 
-  // Entries.
-
-  /** The only way in which an entry changes. */
+  /** All changes of an entry are made here. */
   #join(key: string, news: Partial<Item>): void {
     const known = this.get(key);
     const item = trimmed(joinItems(known, { ...UNBOUGHT, ...news }));
@@ -340,13 +325,9 @@ export class Book {
   #stream(name: string): Pick<SavedJobs, "cursor" | "generation"> {
     return this.#streams.get(name) ?? { cursor: null, generation: null };
   }
-
-  #isLacking(key: string): boolean {
-    return this.#options.streams.some(({ name, isSelected }) => isSelected && this.hasUndelivered(name, key));
-  }
 }
 
-/** Whether this connection knows an item. Receipts may know those of others. */
+/** Whether this connection knows an item. Receipts may also contain items of other connections. */
 const isOwn = ({ isNamed, delivered }: Item): boolean => isNamed || Object.keys(delivered).length > 0;
 
 const isTried = ({ day, subs }: Item): boolean => day !== "" || subs.length > 0;

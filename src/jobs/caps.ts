@@ -1,16 +1,16 @@
 import { plural } from "../base/text.ts";
 import type { Account, Charged } from "./charges.ts";
 
-/** The most that may be submitted and spent. Infinity: no cap. Only look-ups cost credits. */
+/** The highest number of submissions and credits. Infinity: no cap. Only look-ups cost credits. */
 export type Caps = {
   readonly submissions: { readonly sync: number; readonly day: number };
   readonly credits: { readonly sync: number; readonly day: number; readonly month: number };
 };
 
 /**
- * How many items may be submitted now. Each open job reserves the highest price known. While no price is known, one is open
- * at a time, of all syncs. One item may go alone while anything of a cap is left: only its answer, or a higher price than
- * all before, can pass the cap. After a higher price nothing goes until the jobs that were open then are answered.
+ * The number of items that may be submitted now. Each open job reserves the highest known price. While no price is known,
+ * only one job of all syncs is open. One item may go alone while any credit is left: only its answer, or a new highest
+ * price, can pass the cap. After a new highest price nothing is submitted until all jobs that were open are answered.
  */
 export function roomFor({ submissions, credits }: Caps, account: Account): number {
   const { sync, day, month, isRising, probes } = account;
@@ -31,7 +31,7 @@ function creditRoom(cap: number, { credits, open }: Charged, { price, isAwaited 
   return Math.max(open === 0 ? 1 : 0, Math.floor(left / price) - open);
 }
 
-/** The caps that were passed, in words. */
+/** One sentence for each cap that was passed. */
 export const passedCaps = ({ credits }: Caps, account: Account): readonly string[] =>
   (["sync", "day", "month"] as const).flatMap((period) =>
     account[period].credits > credits[period]

@@ -2,13 +2,13 @@ import { addDays, BEGINNING, type Day, dayOf, HOUR_MS } from "../base/time.ts";
 import { FRESH_MS, isInFlight, probesLeft } from "./due.ts";
 import { compare, isOut, type Submission } from "./join.ts";
 
-/** Counters of one day, sync and run, which only grow: submissions, those that were not taken after all, credits. */
+/** Counters of one day, sync and run. They only grow. `back`: submissions that the service did not take. */
 export type Spending = readonly [
   ...[day: Day, sync: string, runId: string],
   ...[submitted: number, back: number, credits: number],
 ];
 
-/** When an answer came, and its credits. */
+/** When an answer arrived (epoch ms), and its credits. */
 export type Price = readonly [at: number, credits: number];
 
 /** The counters of a setting, and its last prices, oldest first. */
@@ -16,16 +16,14 @@ export type Charges = { readonly spent: readonly Spending[]; readonly prices: re
 
 export const NO_CHARGES: Charges = { spent: [], prices: [] };
 
-/** Days for which counters are kept: two months. */
+/** Counters are kept for two months, because caps count months. */
 const DAYS_KEPT = 62;
-
-/** How many answers teach what the next one may cost. */
+/** The next answer may cost as much as the most expensive of this many paid answers. */
 const PRICES_KEPT = 50;
-
-/** A lost answer counts with these credits where no price is known. */
+/** The credits of a lost answer if no price is known. */
 const UNKNOWN_PRICE = 10;
 
-/** Everything that either knows, but for old counters and prices: commutative, associative, idempotent. */
+/** Joins two accounts, without old counters and prices. The join is commutative, associative and idempotent. */
 export function joinCharges(a: Charges, b: Charges): Charges {
   const spent = new Map<string, Spending>();
   for (const counter of [...a.spent, ...b.spent]) {
@@ -43,17 +41,17 @@ export function joinCharges(a: Charges, b: Charges): Charges {
 const larger = <Part extends number | string>(one: Part, other: Part | undefined): Part =>
   other !== undefined && other > one ? other : one;
 
-/** Only a sync, which platforms name, may contain the separator. */
+/** The sync is last: platforms name syncs, and a name may contain the separator. */
 const keyOf = ([day, sync, runId]: Spending): string => `${day}|${runId}|${sync}`;
 
-/** The last that cost something, and the very last: it tells when an answer came. */
+/** The last paid prices, and the newest price of all, because it says when an answer arrived. */
 function lastPrices(sorted: readonly Price[]): readonly Price[] {
   const all = sorted.filter((price, nth) => compare(price, sorted[nth - 1] ?? []) !== 0);
   const paid = new Set(all.filter(([, credits]) => credits > 0).slice(-PRICES_KEPT));
   return all.filter((price, nth) => paid.has(price) || nth === all.length - 1);
 }
 
-/** Adds to the counters of a run, for any submission. */
+/** The counters of a run after an addition. They belong to the day and the sync of the submission. */
 export function charge(
   { spent }: Charges,
   runId: string,
@@ -65,21 +63,21 @@ export function charge(
   return [dayOf(at), sync, runId, known[3] + submitted, known[4] + back, known[5] + credits];
 }
 
-/** The highest of the last prices; 0: no answer has cost anything so far. */
+/** The highest of the last prices in credits; 0: no answer has cost anything. */
 const priceOf = ({ prices }: Charges): number => Math.max(0, ...prices.map(([, credits]) => credits));
 
-/** The credits that an answer which is lost counts with. */
+/** The credits that are charged for a lost answer. */
 export const priceOfLost = (charges: Charges): number => priceOf(charges) || UNKNOWN_PRICE;
 
-/** Whether it is not known yet what a submission costs. */
+/** Whether the cost of a submission is not known yet. */
 export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charged === 0;
 
 export type Account = ReturnType<typeof accountOf>;
 
-/** Submissions without an answer: all, and those whose answers this connection asks for. */
+/** Unanswered submissions. `awaited`: submissions whose answers this connection asks for. */
 type Out = { readonly unanswered: readonly Submission[]; readonly awaited: readonly Submission[] };
 
-/** All that is known of money when an item is to be bought. */
+/** The money that was spent, and that open jobs may cost. The program compares it with the caps. */
 export function accountOf(
   charges: Charges,
   { unanswered, awaited }: Out,
@@ -88,7 +86,7 @@ export function accountOf(
 ) {
   const today = dayOf(now);
   const uncharged = unanswered.filter(isUncharged);
-  // No run waits for lost answers, submissions of dead runs, or jobs of an earlier day without a result.
+  // No run waits for lost answers, for submissions of killed runs, or for jobs of earlier days without a usable result.
   const isLost = ({ id, step, asked, code, at }: Submission): boolean =>
     step === "unknown" ? asked !== null || !id.startsWith(`${runId}.`) : code !== null && dayOf(at) < today;
   const charged = (isIt: Period): Charged => {
@@ -105,18 +103,18 @@ export function accountOf(
     sync: charged((_day, sync) => sync === syncId),
     day: charged((day) => day === today),
     month: charged((day) => day.slice(0, 7) === today.slice(0, 7)),
-    /** 0: no answer has cost anything so far. */
+    /** Credits; 0: no answer has cost anything. */
     price,
-    /** Whether a job of this connection is open, of whatever sync, that may yet tell the first price. */
+    /** Whether an open job of this connection may name the first price. The job may be of another sync. */
     isAwaited: awaited.some((sub) => isUncharged(sub) && !isLost(sub) && now - sub.at < FRESH_MS),
-    /** Whether jobs are open that left before the price rose: their answers may be as expensive, or more. */
+    /** Whether jobs from before the last rise of the price are open: their answers may cost as much, or more. */
     isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risenAt && now - sub.at < HOUR_MS),
-    /** How many items may go because of lost answers. */
+    /** The number of items that may be submitted after lost answers. */
     probes: probesLeft(unanswered, charges.prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, today),
   };
 }
 
-/** Day, submissions and credits. */
+/** Day, submissions and credits of each day. */
 export const spentByDay = (charges: Charges): readonly (readonly [Day, number, number])[] =>
   [...new Set(charges.spent.map(([day]) => day))].map((day) => {
     const { submitted, credits } = chargedIn(charges, (one) => one === day);

@@ -4,7 +4,7 @@ import { DAY_MS } from "../base/time.ts";
 import { normalizeItem } from "../config/items.ts";
 import { OUT_OF_CREDITS } from "../service/error-table.ts";
 import { type Event, warning } from "../sync/event.ts";
-import { dueAt, FRESH_MS, isLastFailure, laterAt, nextPolls } from "./due.ts";
+import { dueAt, FRESH_MS, isLastFailure, laterAt, nextPoll } from "./due.ts";
 import { unseal } from "./email-jobs.ts";
 import { fail, isOver, type JobRun, save, type Watched } from "./job-run.ts";
 import type { Answer, JobReply, Problem } from "./job-type.ts";
@@ -12,15 +12,16 @@ import type { Item } from "./join.ts";
 import { askOnce, toCursor } from "./requests.ts";
 
 const ASKS_AT_ONCE = 3;
-/** Requests in a row without any answer that are an outage. */
+/** This many polls in a row without any answer are an outage. */
 const SILENT_IN_A_ROW = 3;
-/** Useless replies, and none that was proper: the rest of the jobs is left to the next run. */
+/** After this many useless replies, and no proper reply, the next run polls the other jobs. */
 const MAX_USELESS = 50;
+/** The stream fails if the key may not read this many jobs. */
 const DENIED = 3;
-/** "Processing" is a usual answer for this long (ms): checks wait over weekends and holidays. */
+/** "Processing" is a usual answer up to this age (ms), because checks wait over weekends and holidays. */
 const SLOW = 4 * DAY_MS;
 
-/** Plans the jobs of items that this stream waits for, and delivers responses that the receipts kept. */
+/** Plans the polls of known jobs, and delivers responses that the receipts contain. */
 export async function* collectKnown(run: JobRun, keys: Iterable<string>): AsyncGenerator<Event> {
   const { book, inputs, stream } = run;
   const { jobs } = run.collecting;
@@ -39,17 +40,16 @@ export async function* collectKnown(run: JobRun, keys: Iterable<string>): AsyncG
 /** Plans the next poll of a job that was submitted in this run, or had no result. */
 export function watch({ type, client, collecting }: JobRun, job: Watched, due: number | null): void {
   if (type.polling === null) return;
-  job.polls = nextPolls(job.polls, due, type.polling, client.now());
-  job.due = job.polls.next ?? Number.POSITIVE_INFINITY;
-  collecting.jobs.set(job.id, job);
+  const now = client.now();
+  collecting.jobs.set(job.id, Object.assign(job, nextPoll(job.since ?? now, due, type.polling, now)));
 }
 
-/** Asks for jobs that are due, in parallel, and delivers their answers. Returns whether any was due. */
+/** Polls jobs that are due, in parallel, and delivers their answers. @returns whether any job was due */
 export async function* collectDue(run: JobRun): AsyncGenerator<Event, boolean> {
   const { client, type, collecting } = run;
   if (isOver(run) || collecting.ended !== undefined) return false;
   const now = client.now();
-  // Those that were not asked for the longest come first.
+  // Jobs with the oldest poll are first.
   const all = [...collecting.jobs.values()].filter(({ due }) => due <= now).sort((a, b) => a.asked - b.asked);
   const due = all.slice(0, ASKS_AT_ONCE);
   for (const job of due) [job.due, job.asked] = [Number.POSITIVE_INFINITY, now];
@@ -80,8 +80,8 @@ async function* take(run: JobRun, job: Watched, given: JobReply): AsyncGenerator
 }
 
 /**
- * A reply as it counts. An answer that names another item than its job's is delivered with a warning, because a company may
- * have another main domain; but not where the book knows the other item, whose answer it may be.
+ * Judges a reply. An answer that names another item is delivered with a warning, because a company may have several
+ * domains. If the other item was submitted too, the answer is unusable, because it may belong to the other item.
  */
 function* judged(run: JobRun, { key, job, at }: Watched, reply: JobReply): Generator<Event, JobReply> {
   const { type, book, client, stream } = run;
@@ -106,7 +106,7 @@ function* judged(run: JobRun, { key, job, at }: Watched, reply: JobReply): Gener
 const withoutUrl = (text: string): string =>
   text.replace(/^\s*(?:[a-z][a-z\d+.-]*:\/\/|mailto:)/i, "").replace(/[/:?#].*$/s, "");
 
-/** A reply was useless. Its cost is charged; what the service said of its time no longer counts. */
+/** Notes a useless reply and charges its cost. The moment that the service named before no longer counts. */
 async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise<void> {
   const { collecting, spent, book, client } = run;
   const { kind, error, code, isRetryable = false, cost = 0 } = problem;
@@ -126,7 +126,7 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
   if (isRetryable && isFirst) watch(run, job, null);
 }
 
-/** Delivers an answer. The receipts know it on the disk before its records leave. */
+/** Delivers an answer. The receipts on the disk contain the answer before its records are sent. */
 export async function* deliver(
   run: JobRun,
   { key, id, job }: Pick<Watched, "key" | "id"> & { readonly job: string | null },
@@ -136,7 +136,7 @@ export async function* deliver(
   const item = book.get(key);
   const sub = item.subs.find((one) => one.id === id);
   const isFirst = sub?.step === "open";
-  // One that may have been another's of the same day.
+  // A failed answer of a covered submission says nothing: another submission of its day was answered.
   if (sub?.step === "covered" && answer.failed) return;
   const failure = isFirst ? failureOf(item, answer) : undefined;
   const hasEarlier = isFirst
@@ -157,24 +157,20 @@ export async function* deliver(
   collecting.answered += 1;
   book.moveCursor(stream, toCursor(records.map(({ [spec.cursorField]: moment }) => moment)));
   run.hasChanged = true;
-  // The next run learns a failure from the state, or asks again: it costs nothing.
+  // A failure costs nothing: the next run reads it from the state, or polls the job again.
+  const code = failure === "failed" ? answer.code : null;
   if (failure === undefined) book.deliver(stream, key);
-  else
-    book.change(key, id, {
-      step: failure,
-      asked: client.now(),
-      code: failure === "failed" ? answer.code : null,
-    });
+  else book.change(key, id, { step: failure, asked: client.now(), code });
 }
 
-/** The step after a result without an answer; undefined for an answer, which the last of many failures is too. */
+/** The step after a result without an answer; undefined for an answer. The last allowed failure counts as an answer. */
 function failureOf(item: Item, { failed, code }: Answer): "failed" | "void" | undefined {
   if (!failed) return undefined;
   if (OUT_OF_CREDITS.has(code ?? "")) return "void";
   return isLastFailure(item) ? undefined : "failed";
 }
 
-/** Asks later for jobs without a result, if another job was answered: a wrong address answers 404 to everything. */
+/** Postpones jobs without a result, if any reply was proper: a wrong address answers 404 to everything. */
 export async function postpone(run: JobRun): Promise<void> {
   const { book, client, collecting } = run;
   for (const { key, id, at, lastProblem } of collecting.isProper ? collecting.jobs.values() : [])
@@ -182,7 +178,7 @@ export async function postpone(run: JobRun): Promise<void> {
   await save(run);
 }
 
-/** Why the stream fails; undefined if jobs without a result are the jobs' own fault. */
+/** Why the stream fails; undefined if missing results are the fault of single jobs. */
 export function collectFailure({ client, collecting }: JobRun): unknown {
   if (collecting.ended !== undefined) return collecting.ended;
   if (collecting.isProper) return undefined;

@@ -1,41 +1,41 @@
 import { DAY_MS, dayOf, HOUR_MS, startOf } from "../base/time.ts";
 import { type Item, type Submission, withStep } from "./join.ts";
 
-/** For this long (ms) a job may yet have a result: its price is waited for, and a result without use fails the stream. */
+/** Age (ms) up to which a job may have a result: syncs wait for its price, and an unusable result fails the stream. */
 export const FRESH_MS = 7 * DAY_MS;
-/** An item that the service refused is submitted again after this time (ms). */
+/** Time (ms) after which a refused item is submitted again. */
 const REFUSED_FOR = 30 * DAY_MS;
-/** How long (ms) to wait before an item whose job failed is submitted again: once each. */
+/** Waiting times (ms) after the first, second and third failure of an item. */
 const FAILED_FOR = [HOUR_MS, DAY_MS, 7 * DAY_MS] as const;
-/** How often `retry_unknown` submits an item again. */
+/** `retry_unknown` submits an item again at most this many times. */
 const UNKNOWN_TIMES = 3;
-/** The pause (ms) after a useless reply, for jobs that are younger than an age (ms). */
+/** For jobs younger than an age (ms): the pause (ms) after a useless reply. */
 const PAUSES = [
   [DAY_MS, HOUR_MS],
   [7 * DAY_MS, DAY_MS],
 ] as const;
 
-/** When an item is submitted again. */
+/** The settings that decide when an item is submitted again. */
 export type ResubmitRules = {
-  /** Null: an answer stays good for ever. */
+  /** Null: an answer never expires. */
   readonly refreshAfterDays: number | null;
   readonly retryUnknown: boolean;
 };
 
-/** Why an item is bought: `refresh` comes after all else, `doubted` after what is new. */
+/** Why an item is bought. The order of submission: `new`, `doubted`, `refresh`. */
 export type BuyReason = "new" | "doubted" | "refresh";
 
-/** Whether a failed job is an answer, because the item has failed too often. */
+/** Whether the next failed job of an item counts as its answer, because the item failed too often. */
 export const isLastFailure = ({ subs }: Item): boolean =>
   withStep(subs, "failed").length >= FAILED_FOR.length;
 
-/** Whether the service refused the form of an item's last request. Other items go first. */
+/** Whether the service refused the form of an item's last request. Other items are submitted first. */
 function isDoubted(item: Item): boolean {
   const last = item.subs.at(-1);
   return last?.step === "void" && last.code !== null;
 }
 
-/** The first moment (epoch ms) at which an item may be submitted, by all that is known; Infinity: never. */
+/** The first moment (epoch ms) at which an item may be submitted; Infinity: never. */
 function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules): number {
   const never = Number.POSITIVE_INFINITY;
   const refreshIn = refreshAfterDays === null ? never : refreshAfterDays * DAY_MS;
@@ -45,67 +45,66 @@ function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules):
   const isOpen = withStep(item.subs, "open").length > 0 || unknown > (retryUnknown ? UNKNOWN_TIMES : 0);
   return Math.max(
     isOpen ? never : -never,
-    // The answer came at some moment of its day.
+    // The answer may be from the last moment of its day.
     item.day === "" ? -never : startOf(item.day) + DAY_MS + refreshIn,
     ...failed.map(({ asked, at }) => (asked ?? at) + (FAILED_FOR[failed.length - 1] ?? never)),
     ...withStep(item.subs, "refused").map(({ at }) => at + (isAnswered ? refreshIn : REFUSED_FOR)),
   );
 }
 
-/** Why an item is to be bought now, whatever that costs; undefined: it is not. Knowing more of it can only forbid. */
+/** Why an item is due for a purchase; undefined: it is not due. Caps are not asked. More knowledge can only forbid a purchase. */
 export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyReason | undefined {
   if (now < retryAt(item, rules)) return undefined;
   if (item.day !== "") return "refresh";
   return isDoubted(item) ? "doubted" : "new";
 }
 
-/** When a job is asked for, or the item may be submitted again. Not finite: at once, or never. */
+/** The next poll of an item's jobs, or its next submission (epoch ms). -Infinity: at once; Infinity: never. */
 export function nextAt(item: Item, rules: ResubmitRules): number {
   const open = withStep(item.subs, "open");
   return open.length > 0 ? Math.min(...open.map(dueAt)) : retryAt(item, rules);
 }
 
-/** When the result of a job is asked for next; a moment in the past: now. */
+/** The next poll of a job (epoch ms). A moment in the past means now. */
 export function dueAt({ at, asked, code, due }: Submission): number {
   if (due === null) return Number.NEGATIVE_INFINITY;
-  // The service may name any moment, so a job is asked for at least once a day.
+  // The service may name any moment, so a job is polled at least once a day.
   return code === null ? Math.min(due, (asked ?? at) + DAY_MS) : due;
 }
 
-/** When a job is asked for again after a useless reply. */
+/** The next poll (epoch ms) after a useless reply. @param at when the job was submitted (epoch ms) */
 export const laterAt = (at: number, now: number): number =>
   now + (PAUSES.find(([age]) => now - at < age)?.[1] ?? 7 * DAY_MS);
 
-/** How the results of a kind of job are polled in one run, in ms. */
+/** The first pause, the longest pause and the total time of a job's polls in one run, in ms. */
 export type Polling = { readonly first: number; readonly longest: number; readonly total: number };
 
-/** The polls of one job in this run. Pauses grow from `since` on. `next` null: no more in this run. */
-export type Polls = { readonly since: number; readonly next: number | null };
-
-/** The service says its time in whole seconds, so the moments that are known of it vary by this (ms). */
+/** The service names its time in whole seconds, so this program's estimate of it varies by this (ms). */
 const CLOCK_STEP = 2_000;
 
-/** The polls after one without a result. They begin after a submission, and at a moment that the service names. */
-export function nextPolls(
-  polls: Polls | undefined,
+/**
+ * Plans the next poll after a submission or a poll without a result. Polls begin again at a moment that the service names.
+ * Moments are epoch ms; a `due` of Infinity: not in this run. @param since when the polls began; pauses grow from then on
+ */
+export function nextPoll(
+  since: number,
   due: number | null,
   { first, longest, total }: Polling,
   now: number,
-): Polls {
-  const { since } = polls ?? { since: now };
-  // Each pause is half as long again as the one before.
+): { readonly since: number; readonly due: number } {
+  // Each pause is 1.5 times the last pause.
   const pause = Math.min(longest, first + (now - since) / 2);
-  if (due !== null && due > now + pause) return { since: due, next: due };
+  if (due !== null && due > now + pause) return { since: due, due };
   const until = since + total;
-  return { since, next: now >= until - CLOCK_STEP ? null : Math.min(now + pause, until) };
+  return { since, due: now >= until - CLOCK_STEP ? Number.POSITIVE_INFINITY : Math.min(now + pause, until) };
 }
 
-/** Submissions that were open before a moment and are still waited for. */
+/** Whether a job is open and every reply about it was usable. */
 export const isInFlight = ({ step, code }: Submission): boolean => step === "open" && code === null;
 
 /**
- * How many items may go by the newest submissions: one at a time after three answers in a row were lost, and none on a
- * day after its fourth lost answer. An intent that a kill left does not count as a lost answer.
+ * The number of items that lost answers allow: 1 after 3 lost answers in a row, and 0 for the rest of a day after 4. The
+ * intent of a killed run does not count as a lost answer.
  */
 export function probesLeft(all: readonly Submission[], lastAnswer: number, today: string): number {
   const replied = all.filter(({ step, asked }) => (step === "unknown" ? asked !== null : step !== "void"));

@@ -5,7 +5,6 @@ import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../output/files/processes.ts";
 import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
-import type { Polls } from "./due.ts";
 import { linesOf } from "./echoes.ts";
 import { SubmitFailures } from "./failures.ts";
 import { type Candidate, Inputs, type Rows } from "./inputs.ts";
@@ -15,59 +14,60 @@ import { type JobClients, jobTypesOf, limited, probeJobs } from "./kinds.ts";
 import type { Memory } from "./memory.ts";
 import { toJobState } from "./state.ts";
 
-/** States after changes are at least this far apart (ms), because a state may be large. */
+/** The shortest time (ms) between two states, because a state may be large. */
 const STATE_MS = 5_000;
-/** Platforms give up on a stream that is silent for long; its state, said again, is a sign of life. */
+/** Platforms stop a silent stream, so the program repeats its state after this time (ms). */
 const SIGN_OF_LIFE_MS = 180_000;
 
-/** The run provides these to jobs. */
+/** Services that the run provides to jobs. */
 export type JobServices = JobClients & {
   readonly environment: Environment;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly pid: number;
-  /** Says whether the run that left a lock still runs. */
+  /** Says whether the run that wrote a lock still runs. */
   readonly processes?: Processes | undefined;
-  /** By the monotonic clock: when the run is to end. */
+  /** The end of the run, by the monotonic clock (ms). */
   readonly endsAt: number;
-  /** Throws if another run has taken the state that this one saves; called before each submission. */
+  /** Called before each submission. @throws TransientError if another run took the state file */
   checkState(): Promise<void>;
   /** The rows of a stream that names items. */
   rowsOf(from: Rows["from"]): Rows;
-  /** Replaces a value of a field where a record repeats it elsewhere; null if the field leaves as it is. */
+  /** Returns a function that replaces repeats of a field's value in a record; null if the field is sent unchanged. */
   replacementFor(stream: string, field: string): ((value: string) => string) | null;
   notify(text: string): void;
 };
 
-/** All that the run of one stream begins with. */
+/** The inputs of one stream's run. */
 type RunOptions = {
   readonly spec: JobStreamSpec;
   readonly check: RowCheck;
-  /** Whether everything is delivered again and nothing is bought, because the platform replaces its rows. */
+  /** Whether the run delivers everything again and buys nothing, because the platform replaces its rows. */
   readonly isRefresh: boolean;
-  /** Whether another stream of the setting has submitted in this run: this one does not submit and does not wait. */
+  /** Whether another stream of the setting already submitted in this run: then this stream does not submit or wait. */
   readonly isSecond: boolean;
   readonly config: Config;
   readonly memory: Memory;
   readonly services: JobServices;
 };
 
-/** A job that is asked for in this run: an open one, or one whose answer the stream lacks. */
+/** A job that this run polls: an open job, or a job whose answer the stream lacks. */
 export type Watched = {
   readonly key: string;
   readonly id: string;
   readonly job: string;
   readonly at: number;
-  /** When it is asked for next; Infinity: not in this run. */
+  /** The next poll (epoch ms); Infinity: not in this run. */
   due: number;
-  /** When it was asked for last; 0: never. */
+  /** The last poll (epoch ms); 0: never. */
   asked: number;
-  polls?: Polls;
+  /** When this run's polls began (epoch ms). */
+  since?: number;
   /** The last reply, if it was useless. */
   lastProblem?: Problem | undefined;
 };
 
-/** One stream's run, on which the functions of run, submit and collect work: what it needs, and how far it is. */
+/** The inputs and the progress of one stream's run. */
 export type JobRun = ReturnType<typeof newRun>;
 
 /** @throws ConfigError for a state that cannot be used */
@@ -80,7 +80,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
   const book = memory.of(setting);
   const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
   const buys = !isRefresh && !isSecond;
-  // Without a state only rows tell which items of the receipts this connection wants.
+  // Without a state only the rows name the items of the receipts that this connection wants.
   const scansAll = isRefresh || (buys && book.size > 0 && !book.hasState);
   return {
     ...{ spec, stream, type, isRefresh, isSecond, buys, scansAll },
@@ -106,38 +106,38 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
     spent: { submissions: 0, credits: 0 },
     submitting: {
       queue: [] as Candidate[],
-      /** Items that the service does not take, for the report. */
+      /** Items that the service refuses, for the report. */
       refused: [] as { readonly place: string; readonly code: string }[],
       doubted: [] as (Candidate & { readonly id: string; readonly code: string })[],
     },
     collecting: {
       answered: 0,
-      /** Results that say that the account had run dry: their items wait again. */
+      /** Results without an answer, because the account had no credits: their items wait again. */
       unpaid: 0,
-      /** The jobs to ask for, by the ids of their submissions. */
+      /** The jobs to poll, by the ids of their submissions. */
       jobs: new Map<string, Watched>(),
-      /** Whether the service has said anything of use about a job, so that the address is right. */
+      /** Whether any reply about a job was usable, so that the address is right. */
       isProper: false,
       silentInARow: 0,
       uselessReplies: 0,
-      /** Why nothing more is asked for. */
+      /** Why polls ended. */
       ended: undefined as unknown,
     },
     /** Whether rows that name items were read. */
     hasReadRows: false,
-    /** How long (ms) was waited for answers. */
+    /** The time (ms) that the run waited for answers. */
     waited: 0,
-    /** When the last state was written, and whether it lacks a change. */
+    /** When the last state was written (monotonic ms), and whether a change is not yet in it. */
     stateAt: clock.monotonic(),
     hasChanged: false,
   };
 }
 
-/** Whether nothing more is to be begun. */
+/** Whether the run begins nothing more. */
 export const isOver = ({ signal, clock, endsAt }: JobRun): boolean =>
   signal.aborted || clock.monotonic() >= endsAt;
 
-/** When the next job is due; Infinity: none is in this run. */
+/** When the next job is due (epoch ms); Infinity: no job is due in this run. */
 export function nextDue({ collecting }: JobRun): number {
   let next = Number.POSITIVE_INFINITY;
   if (collecting.ended === undefined)
@@ -145,13 +145,13 @@ export function nextDue({ collecting }: JobRun): number {
   return next;
 }
 
-/** Nothing more is submitted or asked for. */
+/** Ends submissions and polls. */
 export function fail({ failures, collecting }: JobRun, reason: unknown): void {
   failures.end(reason);
   collecting.ended ??= failures.failure;
 }
 
-/** Writes to the receipts what changed. A failure ends the submissions: a file with a hole proves nothing. */
+/** Writes changes to the receipts. A failure ends submissions, because a file with a gap proves nothing. */
 export async function save({ memory, type, failures }: JobRun): Promise<void> {
   await memory.save(type.setting).catch((error: unknown) => failures.end(error));
 }
@@ -166,7 +166,7 @@ export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
   run.stateAt = clock.monotonic();
 }
 
-/** The state, if the last one is long enough ago. */
+/** Yields the state if the last state is old enough. */
 export function* stateIfDue(run: JobRun): Generator<Event> {
   const pause = run.hasChanged ? STATE_MS : SIGN_OF_LIFE_MS;
   if (run.clock.monotonic() - run.stateAt >= pause) yield* checkpoint(run);

@@ -1,70 +1,60 @@
 import { type Day, dayOf, later } from "../base/time.ts";
 
 /**
- * How far a submission has come, the furthest last. `unknown`: it may have left, and no answer came. `open`: a job works on
- * it. `void`: nothing was bought, because it did not leave, was not taken, or the account had run dry. `refused`: the
- * service does not take the item. `failed`: its result says that it cost nothing. `covered`: another submission of its day
- * was answered, and its job may have the answer too. `answered`: its answer came.
+ * The steps of a submission, in order. `unknown`: it may have been sent, and no answer arrived. `open`: a job works on it.
+ * `void`: nothing was bought, because it was not sent, was not taken, or the account had no credits. `refused`: the service
+ * does not take the item. `failed`: the result says that it cost nothing. `covered`: another submission of the day was
+ * answered, and this job may contain the answer too. `answered`: its answer arrived.
  */
 export const STEPS = ["unknown", "open", "void", "refused", "failed", "covered", "answered"] as const;
 export type Step = (typeof STEPS)[number];
 
 /** One submission of an item. Moments are epoch ms by the service's clock. */
 export type Submission = {
-  /** Made once, by the run that submits. */
+  /** The id of the run that submits, and a number. */
   readonly id: string;
-  /** When it was made. It is charged to the UTC day of this moment. */
+  /** When it was made. The submission is charged to the UTC day of this moment. */
   readonly at: number;
   /** The sync to which it is charged. */
   readonly sync: string;
   readonly step: Step;
   readonly job: string | null;
-  /** The answer of a verification, for this item's eyes only: its job cannot be asked for it. */
+  /** The encrypted answer of a verification, because the service does not send the answer again. */
   readonly sealed: string | null;
-  /** When the service was last asked for the result, or a run learned that the answer to the submission is lost. */
+  /** The last poll, or the moment when a run lost the answer to the submission. */
   readonly asked: number | null;
-  /** When to ask for the result: the service named it, or the last reply was useless. */
+  /** The next poll: the service named it, or the last reply was useless. */
   readonly due: number | null;
-  /** Credits that are charged already for its answer, of use or not. */
+  /** Credits that were charged for its answers, usable or not. */
   readonly charged: number;
-  /** The code of the service's last reply, if that was useless. */
+  /** The code of the service's last reply, if the reply was useless. */
   readonly code: string | null;
 };
 
-/** All that is known of one item. */
+/** All knowledge about one item. */
 export type Item = {
   /** The UTC day on which the newest answered submission was made; "" if none was answered. */
   readonly day: Day | "";
-  /** Oldest first: submissions that were made after that day, and those of that day by which the answer is retrieved again. */
+  /** Oldest first: later submissions than `day`, and submissions of `day` that can deliver the answer again. */
   readonly subs: readonly Submission[];
-  /** By stream of this connection that knows the item: the `day` of the newest answer that it has; "" if it has none. */
+  /** By this connection's streams that know the item: the `day` of the newest delivered answer; "" if none was delivered. */
   readonly delivered: Readonly<Record<string, Day | "">>;
   /** Whether inputs of this run name the item. */
   readonly isNamed: boolean;
 };
 
-/** An item under its digest, or the part of it that a text or an event knows. */
+/** The digest of an item, and the whole item or a part of it. */
 export type KeyedItem = readonly [key: string, item: Partial<Item>];
 
 export const UNBOUGHT: Item = { day: "", subs: [], delivered: {}, isNamed: false };
 
-/** A submission that is about to leave. */
+/** A submission that was not sent yet. */
 export const newSubmission = (id: string, at: number, sync: string): Submission => ({
-  ...{
-    id,
-    at,
-    sync,
-    step: "unknown",
-    job: null,
-    sealed: null,
-    asked: null,
-    due: null,
-    charged: 0,
-    code: null,
-  },
+  ...{ id, at, sync, step: "unknown", job: null, sealed: null },
+  ...{ asked: null, due: null, charged: 0, code: null },
 });
 
-/** The rest of a submission whose item is answered. */
+/** The part of a submission that is kept after its item is answered. */
 export const finished = (
   { id, at, sync, job }: Submission,
   fields: Pick<Submission, "step"> & Partial<Submission>,
@@ -80,19 +70,19 @@ export function compare(a: Ranked, b: Ranked): number {
   return 0;
 }
 
-/** The further of two texts of a submission. */
+/** The copy of a submission that knows more. */
 function further(a: Submission, b: Submission): Submission {
   const never = Number.NEGATIVE_INFINITY;
-  const rankOf = ({ step, asked, due, charged }: Submission): Ranked => [
-    ...[STEPS.indexOf(step), asked ?? never, due ?? never, charged],
-  ];
-  const order = compare(rankOf(a), rankOf(b)) || compare([JSON.stringify(a)], [JSON.stringify(b)]);
-  return order < 0 ? b : a;
+  const rankOf = (sub: Submission): Ranked => {
+    const { step, asked, due, charged } = sub;
+    return [STEPS.indexOf(step), asked ?? never, due ?? never, charged, JSON.stringify(sub)];
+  };
+  return compare(rankOf(a), rankOf(b)) < 0 ? b : a;
 }
 
 /**
- * Everything that either knows of an item: commutative, associative, idempotent. An answer covers all submissions up to
- * the end of the day on which its own was made, because no item is bought twice on one day.
+ * Joins two copies of an item. The join is commutative, associative and idempotent. An answer covers all submissions up to
+ * the end of its own submission's day, because no item is bought twice on one day.
  */
 export function joinItems(a: Item, b: Item): Item {
   const all = [...a.subs, ...b.subs];
@@ -109,31 +99,31 @@ export function joinItems(a: Item, b: Item): Item {
   const delivered = { ...a.delivered };
   for (const [stream, one] of Object.entries(b.delivered))
     delivered[stream] = later<Day | "">(delivered[stream] ?? "", one);
-  return { day, subs: oldestFirst([...subs.values()]), delivered, isNamed: a.isNamed || b.isNamed };
+  const oldestFirst = [...subs.values()].sort((one, other) =>
+    compare([one.at, one.id], [other.at, other.id]),
+  );
+  return { day, subs: oldestFirst, delivered, isNamed: a.isNamed || b.isNamed };
 }
 
-const oldestFirst = (subs: Submission[]): Submission[] =>
-  subs.sort((a, b) => compare([a.at, a.id], [b.at, b.id]));
-
-/** Submissions of one item that are kept although nothing was bought by them. */
+/** The number of an item's submissions that are kept although they bought nothing. */
 const MAX_IDLE = 4;
 
-/** Forgets all but the newest submissions that bought nothing. An older copy of one that left makes it unknown again. */
+/** Removes old submissions that bought nothing. If an older copy of a sent submission is joined later, it is unknown again. */
 export function trimmed(item: Item): Item {
   const idle = item.subs.filter(({ step }) => step === "void" || step === "refused");
   const forgotten = new Set(idle.slice(0, -MAX_IDLE));
   return forgotten.size === 0 ? item : { ...item, subs: item.subs.filter((sub) => !forgotten.has(sub)) };
 }
 
-/** Whether a submission waits for no answer any more, because its item has one. */
+/** Whether the item of a submission is answered, so that the submission waits for nothing. */
 export const isFinished = ({ step }: Submission): boolean => step === "covered" || step === "answered";
 
-/** The submission by which the newest answer is retrieved best; undefined: it is not. */
+/** The best submission to get the newest answer again; undefined: there is none. */
 export const handleOf = ({ subs }: Item): Submission | undefined =>
   subs.findLast(({ step }) => step === "answered") ?? subs.findLast(isFinished);
 
 export const withStep = (subs: readonly Submission[], step: Step): Submission[] =>
   subs.filter((sub) => sub.step === step);
 
-/** Whether a submission may be paid for and has no answer so far. */
+/** Whether a submission may cost credits and has no answer. */
 export const isOut = ({ step }: Submission): boolean => step === "open" || step === "unknown";

@@ -5,13 +5,13 @@ import { finalReport, openingReport, progressReport, unfinishedRefresh } from ".
 import { findItems, submitNext } from "./submit.ts";
 
 const PROGRESS_MS = 30_000;
-/** How far (ms) the service's clock may be off this machine's: a day of caps must be a day. */
+/** The largest difference (ms) between the clocks of the service and this machine, because daily caps need the right day. */
 const MAX_SKEW_MS = 26 * 3_600_000;
 
 /**
- * Works on the items of one stream: asks for what earlier runs submitted, submits what is new, waits for answers, and
- * leaves the rest to the next run. A run that dies leaves no trace, a job to collect, or an unknown submission, which
- * is not repeated unasked: receipts and a checkpoint know it before it leaves.
+ * Runs one stream: polls jobs of earlier runs, submits new items, and waits for answers. The next run does the rest. After
+ * a kill a submission is unsent, open or unknown: receipts and a checkpoint contain it before it is sent. An unknown
+ * submission is repeated only if the user asks for it.
  */
 export async function* readJobs(run: JobRun): AsyncGenerator<Event> {
   yield* begin(run);
@@ -27,22 +27,22 @@ export async function* readJobs(run: JobRun): AsyncGenerator<Event> {
   yield* conclude(run);
 }
 
-/** Looks at the items of the config, and at open jobs. Rows are read later: the items of the config go first. */
+/** Prepares the items of the config and the open jobs. Rows are read later, because items of the config are first. */
 async function* begin(run: JobRun): AsyncGenerator<Event> {
   const { isRefresh, buys, inputs, book, memory, type } = run;
   const candidates = await inputs.configured();
   if (buys) run.submitting.queue = [...candidates];
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (buys) yield* openingReport(run, candidates.length);
-  // Items that rows named before are wanted although no list names them.
+  // Items of earlier rows are wanted although no list names them.
   yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.froms.length === 0));
 }
 
-/** Whether a request is to be made, so that the service's clock must be known. */
+/** Whether the next step is a request, so that the service's clock must be known. */
 const hasWork = (run: JobRun): boolean =>
   !isOver(run) && (nextDue(run) < Number.POSITIVE_INFINITY || run.submitting.queue.length > 0);
 
-/** A clock that is days off makes caps by day useless. It may also be set during the run. */
+/** Ends the submissions if a clock is wrong by days, because daily caps would not work. A clock may also change during a run. */
 function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Event> {
   const skew = client.now() - clock.now();
   if (Math.abs(skew) <= MAX_SKEW_MS || failures.ended) return;
@@ -54,7 +54,7 @@ function* checkClock({ client, clock, failures, stream }: JobRun): Generator<Eve
   yield warning(text);
 }
 
-/** Sleeps until a job is due, or progress is to be reported. Returns false if nothing is waited for in this run. */
+/** Sleeps until a job is due or progress is due. @returns false if this run waits for nothing */
 async function* waitUntilDue(run: JobRun): AsyncGenerator<Event, boolean> {
   const { client, clock, signal, maxWait, endsAt } = run;
   const pause = nextDue(run) - client.now();
@@ -70,7 +70,7 @@ async function* waitUntilDue(run: JobRun): AsyncGenerator<Event, boolean> {
   return true;
 }
 
-/** Reports what was done and what is left, in a last state too. Throws what the stream fails for. */
+/** Ends the stream with a report and a state. @throws the reason if the stream fails */
 async function* conclude(run: JobRun): AsyncGenerator<Event> {
   const { inputs, isRefresh, book, client } = run;
   await postpone(run);

@@ -10,19 +10,19 @@ import { checkpoint, fail, isOver, type JobRun, save, stateIfDue } from "./job-r
 import type { Answer, SubmitReply } from "./job-type.ts";
 import { submitOnce } from "./requests.ts";
 
-/** How many submissions may be under way at once, once the service has taken one. */
+/** Parallel submissions, after the service has taken the first submission. */
 const AT_ONCE = 4;
-/** A slot that took longer (ms) than this ends a batch: requests must leave when their slots come. */
+/** A slot that took longer (ms) ends a batch, because requests must be sent as soon as their slots arrive. */
 const PROMPT_MS = 100;
-/** After this many refusals of the form of a request, and none taken, the form must be wrong. */
+/** After this many refusals, and no taken submission, the form of the requests must be wrong. */
 const FORM_REFUSALS = 3;
-/** Beyond this number of items a state is too large for each submission: receipts alone know the last seconds. */
+/** A state of more items is too large to write for each submission: only the receipts contain the last seconds. */
 const LARGE = 5_000;
 
-/** An item whose intent is written. */
+/** An item whose submission is noted and not yet answered. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
 
-/** Reads rows once, for as many items as a sync may submit, or all where every row counts. Returns whether it did. */
+/** Reads rows once: until the sync has enough items, or all rows if every row counts. @returns whether rows were read */
 export async function* findItems(run: JobRun): AsyncGenerator<Event, boolean> {
   const { submitting, inputs, type, buys, scansAll } = run;
   const isWanted = room(run) > 0 ? submitting.queue.length === 0 : scansAll;
@@ -39,8 +39,8 @@ export async function* findItems(run: JobRun): AsyncGenerator<Event, boolean> {
 }
 
 /**
- * Submits the next items that caps and open jobs allow: slots, locks, intents, requests, in this order. A run that is
- * killed while it waits for the rate limit leaves no intent. Returns whether there were any.
+ * Submits the next items that caps and open jobs allow. The order is: slots, locks, intents, requests. So a run that is
+ * killed while it waits for the rate limit writes no intent. @returns whether there were any items
  */
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const { book, memory, submitting, type } = run;
@@ -62,7 +62,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   } catch (error) {
     run.failures.end(error);
   } finally {
-    for (const pending of batch) withdraw(run, pending);
+    for (const { key, id } of batch) book.notTaken(key, id, "void", null);
     await save(run);
   }
   for (const one of await Promise.all(replies)) if (one !== undefined) yield* deliver(run, ...one);
@@ -72,7 +72,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   return true;
 }
 
-/** Waits for slots of the rate limit. Returns how many came. */
+/** Waits for slots of the rate limit. @returns the number of slots */
 async function takeSlots(run: JobRun, count: number): Promise<number> {
   const { client, clock } = run;
   try {
@@ -88,7 +88,7 @@ async function takeSlots(run: JobRun, count: number): Promise<number> {
   }
 }
 
-/** Notes what is about to leave. Nothing leaves if it cannot be written down. */
+/** Notes submissions before they are sent. An item that cannot be noted is not sent. */
 function intend({ submitting, book, type, client }: JobRun, count: number, batch: PendingSubmission[]): void {
   while (batch.length < count) {
     const candidate = submitting.queue.shift();
@@ -96,7 +96,7 @@ function intend({ submitting, book, type, client }: JobRun, count: number, batch
     const { key } = candidate;
     const now = client.now();
     if (reasonToBuy(book.get(key), type.resubmitRules, now) === undefined) continue;
-    // An item that the caps do not allow yet stays in the queue.
+    // An item that the caps do not allow yet remains in the queue.
     if (!book.mayBuy(key, type, now)) {
       submitting.queue.unshift(candidate);
       return;
@@ -106,12 +106,7 @@ function intend({ submitting, book, type, client }: JobRun, count: number, batch
   }
 }
 
-/** The service did not get a submission, or did not take it. `code`: why it may never take it in this form. */
-function withdraw(run: JobRun, { key, id }: PendingSubmission, code: string | null = null): void {
-  run.book.notTaken(key, id, "void", code);
-}
-
-/** Returns an answer that came at once, and what it answers. */
+/** Submits an item. @returns the answer and its submission, if the service answers at once */
 async function submit(
   run: JobRun,
   pending: PendingSubmission,
@@ -128,7 +123,7 @@ async function submit(
   }
 }
 
-/** Records what became of a submission in the book. */
+/** Records the outcome of a submission. */
 function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): void {
   const { failures, spent, submitting, book, memory, client, type } = run;
   const { key, id, at, item } = pending;
@@ -153,11 +148,11 @@ function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): vo
     const sealed = memory.hasReceipts ? seal(book.salt.key, item, answer) : null;
     book.answered(key, id, client.now(), type.costOf(answer.value), sealed);
   }
-  // The service takes another item, so the form of our requests is right.
+  // The service took an item, so the form of the requests is right, and the refused items are wrong.
   for (const doubted of submitting.doubted.splice(0)) refuseItem(run, doubted, doubted.code);
 }
 
-/** An item that the service did not take is submitted again or refused, or the submissions end. */
+/** Decides about an item that the service did not take: submit it again, refuse it, or end all submissions. */
 function recoverFrom(
   run: JobRun,
   pending: PendingSubmission,
@@ -166,7 +161,7 @@ function recoverFrom(
   const { submitting, clock, failures } = run;
   const { doubted, queue } = submitting;
   const isDoubt = why === "other-item" && !failures.hasTaken;
-  withdraw(run, pending, isDoubt ? code : null);
+  run.book.notTaken(pending.key, pending.id, "void", isDoubt ? code : null);
   if (OUT_OF_CREDITS.has(code)) failures.outOfCredits();
   else if (isDoubt) {
     doubted.push({ ...pending, code });
@@ -188,7 +183,7 @@ function refuseItem(run: JobRun, { key, id, place }: Omit<PendingSubmission, "at
   run.book.notTaken(key, id, "refused", code);
 }
 
-/** How many items caps, open jobs and this run let go. */
+/** The number of items that caps, open jobs and this run allow. */
 function room({ failures, book, type, buys, client }: JobRun): number {
   if (failures.ended || !buys) return 0;
   const open = book.unanswered.filter(isInFlight).length;
