@@ -7,10 +7,10 @@ import { fieldsOf, takenJob, toMoment } from "./requests.ts";
 const LOOKUP = "/api/v1/external/company-lookup";
 export const LOOKUP_RESULT = `${LOOKUP}/{job}/result`;
 
-/** No answer costs more credits: a larger number is no cost. */
+/** The highest number of credits that counts as a cost. */
 const MAX_COST = 1_000_000_000;
 
-/** Look-ups of companies: 1 credit for each contact, known only afterwards. */
+/** Look-ups of companies. Each contact of the result costs 1 credit. */
 export function companyLookups(settings: CompanyLookup): JobType {
   const { webhookUrl, fromCompanies, fromPeople } = settings;
   return {
@@ -48,7 +48,7 @@ function readResult(status: number, value: unknown): JobReply | undefined {
   return isPending ? { kind: "pending", due: toMoment(scheduled) } : undefined;
 }
 
-/** Only a result that says that it failed and cost nothing may be bought again; "not found" is an answer. */
+/** Only a result that failed and cost nothing may be bought again. "Not found" is an answer. */
 function toAnswer(value: JsonObject): Answer {
   const { status, error_code } = value;
   const code = status === "error" ? (error_code === undefined ? "error" : knownCode(error_code)) : null;
@@ -57,13 +57,13 @@ function toAnswer(value: JsonObject): Answer {
   return { value, failed, code };
 }
 
-/** The larger of the credits that a reply names and of its contacts. */
+/** The cost of a reply: its contacts or the credits that it names, whatever is higher. */
 function costOf(value: unknown): number {
   const { contacts } = fieldsOf(value);
   return Math.max(Array.isArray(contacts) ? contacts.length : 0, ...creditsOf(value).map((one) => one ?? 0));
 }
 
-/** The credits that a reply names, in its envelope and in its data; undefined for a value that is no cost. */
+/** The credits that a reply names in its envelope and in its data; undefined for an invalid value. */
 const creditsOf = (value: unknown): readonly (number | undefined)[] =>
   [value, objectOf(value)["data"]].map((one) => toCredits(objectOf(one)["credits_used"]));
 
@@ -78,7 +78,7 @@ function toRecords(stream: string, { value }: Answer, jobId: string | null): rea
   if (stream === "company_lookups") return [record];
   const { job_id, domain = null, created_at = null, contacts } = record;
   if (!Array.isArray(contacts)) return [];
-  // The place of a contact in the result is a part of its key.
+  // The position of a contact in the result is a part of its key.
   return contacts.map((contact: unknown, position) => {
     const fields = isObject(contact) ? contact : {};
     const verified_sources = verifiedIn(fields["verifications"]);
@@ -86,7 +86,7 @@ function toRecords(stream: string, { value }: Answer, jobId: string | null): rea
   });
 }
 
-/** The sources for which a contact is verified. */
+/** The sources that verified a contact. */
 function verifiedIn(verifications: unknown): readonly string[] {
   const list = Array.isArray(verifications) ? verifications.filter(isObject) : [];
   const sources = list.filter(({ isVerified }) => isVerified === true).map(({ source }) => source);

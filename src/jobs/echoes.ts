@@ -5,10 +5,10 @@ import type { Suppression } from "../privacy/suppress.ts";
 import { type RowCheck, RowParser } from "../service/rows.ts";
 import type { RawLine } from "../sync/event.ts";
 
-/** Replaces an item where a record repeats it; null: it leaves as it is. */
+/** Replaces repeats of an item in a record; null: repeats are sent unchanged. */
 type Hide = ((item: string) => string) | null;
 
-/** Returns what makes lines of a stream's records, without what may not leave. */
+/** Returns a function that makes lines of records, without suppressed and hidden values. */
 export function linesOf(
   check: RowCheck,
   kind: ItemKind,
@@ -23,7 +23,7 @@ export function linesOf(
   };
 }
 
-/** The records without those of a suppressed domain or e-mail, and without suppressed contacts, also in lists of lists. */
+/** Removes records of suppressed domains and e-mails, and suppressed contacts, also in lists of lists. */
 function unsuppressed(records: readonly JsonObject[], suppression: Suppression) {
   let suppressed = 0;
   const isShown = (value: unknown): boolean => {
@@ -42,9 +42,8 @@ function unsuppressed(records: readonly JsonObject[], suppression: Suppression) 
 }
 
 /**
- * A record without repeats of its item outside the field of its kind, which the config hashes or drops. Repeats are in texts
- * and names at any depth, in any case, with a Unicode domain in either form, and escaped as URLs and JSON escape.
- * @param hide returns what replaces the item
+ * Replaces repeats of a record's item outside the field that the config hashes or drops. Repeats are in texts and names at
+ * any depth, in upper or lower case, in both forms of a Unicode domain, and with the escapes of URLs and JSON.
  */
 function maskRepeats(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>): JsonObject {
   const { [kind]: item } = record;
@@ -63,18 +62,15 @@ function maskRepeats(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>
   return Object.fromEntries(fields);
 }
 
-/** Escapes may end in a letter or digit that is no part of a word. */
+/** An escape before the item may end in a letter or digit, which does not belong to a word. */
 const BEFORE = String.raw`(?<=^|[^\p{L}\p{N}]|%[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[bfnrt])`;
 const AFTER = String.raw`(?![\p{L}\p{N}])`;
 
 function echoOf(kind: ItemKind, text: string): RegExp {
   const item = normalizeItem(kind, text) ?? text;
-  const host = item.lastIndexOf("@") + 1;
-  const spellings = [
-    text,
-    item,
-    `${item.slice(0, host)}${domainToUnicode(item.slice(host)) || item.slice(host)}`,
-  ];
+  const at = item.lastIndexOf("@") + 1;
+  const host = item.slice(at);
+  const spellings = [text, item, item.slice(0, at) + (domainToUnicode(host) || host)];
   return new RegExp(`${BEFORE}(?:${[...new Set(spellings)].map(patternOf).join("|")})${AFTER}`, "giu");
 }
 

@@ -6,7 +6,7 @@ import { envelopeCode } from "../service/error-table.ts";
 import type { Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toMoment } from "./requests.ts";
 
-/** The common part of checks and verifications: neither costs credits. */
+/** The common part of checks and verifications. Both cost no credits. */
 const jobsOfEmails = (settings: EmailVerification) => ({
   ...({ kind: "email", list: settings.emails, file: settings.emailsFile } as const),
   froms: settings.fromPeople ? (["people"] as const) : [],
@@ -22,7 +22,7 @@ const jobsOfEmails = (settings: EmailVerification) => ({
 
 const UNLIMITED = Number.POSITIVE_INFINITY;
 
-/** Checks of e-mails: no credits, but hours or days, because they run in office hours. */
+/** Checks of e-mails. A check may take days, because checks run in office hours. */
 export const emailChecks = (settings: EmailCheck, path: string): JobType => ({
   ...jobsOfEmails(settings),
   ...{ setting: "emailCheck", settingName: "email_check", noun: "e-mail check" },
@@ -35,10 +35,10 @@ export const emailChecks = (settings: EmailCheck, path: string): JobType => ({
   records: toRecords,
 });
 
-/** Where the result of a check is. Where it is submitted `endpoints.email_check` says. */
+/** The path of a check's result. `endpoints.email_check` is the path of its submission. */
 export const CHECK_RESULT = "/api/v1/public/verify/{job}";
 
-/** Before the job is completed no answer means anything, not even one that is there. */
+/** Reads the answer to a poll. Results count only after the job is completed. */
 function readView(status: number, value: unknown): JobReply | undefined {
   if (status !== 200 || !isObject(value) || envelopeCode(value) !== undefined) return undefined;
   const { email, status: said, sources, poll_after } = value;
@@ -51,7 +51,7 @@ function readView(status: number, value: unknown): JobReply | undefined {
 
 const isAnswered = (source: unknown): boolean => isObject(source) && typeof source["is_user"] === "boolean";
 
-/** One record a source. Nothing that was answered before is replaced by a null. */
+/** One record per source. A source without an answer does not replace an earlier answer. */
 const toRecords: JobType["records"] = (_stream, { value }, jobId, hasEarlier) =>
   Object.entries(isObject(value["sources"]) ? value["sources"] : {})
     .filter(([, source]) => isAnswered(source) || !hasEarlier)
@@ -59,13 +59,13 @@ const toRecords: JobType["records"] = (_stream, { value }, jobId, hasEarlier) =>
 
 function toRecord(jobId: string | null, email: unknown, source: string, answer: unknown): JsonObject {
   const fields = isObject(answer) ? answer : {};
-  // A part of the key, which another spelling must not change.
+  // The e-mail is a part of the key, so all spellings must give one key.
   const key = typeof email === "string" ? (normalizeItem("email", email) ?? email) : email;
   const { status = null, is_user = null, checked_at = null, cached = null, ...rest } = fields;
   return { ...rest, job_id: jobId, email: key, source, status, is_user, checked_at, cached };
 }
 
-/** Verifications of e-mails: each is answered at once, may cost money, and cannot be asked for again. */
+/** Verifications of e-mails. Each is answered at once, may cost money, and is never sent again by the service. */
 export const emailVerifications = (settings: EmailVerification): JobType => ({
   ...jobsOfEmails(settings),
   ...{ setting: "emailVerification", settingName: "email_verification", noun: "e-mail verification" },
@@ -81,13 +81,13 @@ export const emailVerifications = (settings: EmailVerification): JobType => ({
   records: (_stream, { value }) => [value],
 });
 
-/** The response's form is not documented, so it is kept as it is. */
+/** The form of the response is not documented, so the answer is the whole response. */
 const toAnswer = (value: JsonObject): Answer => ({ value, failed: false, code: null });
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts an answer so that only someone who knows the e-mail and the salt can read it: AES-256-GCM, as base64url. */
+/** Encrypts an answer with AES-256-GCM, as base64url. Readers need the e-mail and the salt. */
 export function seal(salt: string, email: string, { value }: Answer): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", sealKey(salt, email), iv);
@@ -95,7 +95,7 @@ export function seal(salt: string, email: string, { value }: Answer): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** The answer that was sealed; undefined if it was sealed for another e-mail, or is damaged. */
+/** Decrypts an answer; undefined for another e-mail, or damaged text. */
 export function unseal(salt: string, email: string, sealed: string): Answer | undefined {
   const bytes = Buffer.from(sealed, "base64url");
   try {

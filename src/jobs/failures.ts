@@ -1,25 +1,25 @@
 import type { RetryWhen } from "../service/error-table.ts";
 
-/** Lost answers in a row are an outage, which must not make every item unknown. */
+/** This many lost answers in a row are an outage. More submissions would only make more items unknown. */
 const UNKNOWN_IN_A_ROW = 3;
 const RETRIES = 5;
 const MAX_LIMITED_MS = 1_800_000;
 
-/** Counts what goes wrong with the submissions of a run. The first failure is the stream's. */
+/** Counts the problems of a run's submissions. The first failure is the failure of the stream. */
 export class SubmitFailures {
   /** Why the stream fails. */
   failure: unknown;
-  /** Whether nothing more is to be submitted. */
+  /** Whether the run submits nothing more. */
   ended = false;
   isOutOfCredits = false;
   /** Whether the service took a submission in this run. */
   hasTaken = false;
-  /** How many submissions in a row have to be tried again: how long to wait. */
+  /** The number of submissions in a row that must be repeated. Pauses grow with the number. */
   retries = 0;
   #unknownInARow = 0;
   #limitedSince: number | undefined;
 
-  /** Whether only one submission may be under way: none was answered yet, or the last answer was lost. */
+  /** Whether submissions go one by one: the service has taken none yet, or the last answer was lost. */
   get isProbing(): boolean {
     return !this.hasTaken || this.#unknownInARow > 0;
   }
@@ -31,25 +31,25 @@ export class SubmitFailures {
     this.#limitedSince = undefined;
   }
 
-  /** Ends the submissions; what is out is still collected. */
+  /** Ends the submissions. Open jobs are still polled. */
   end(error: unknown): void {
     this.ended = true;
     this.failure ??= error;
   }
 
-  /** The account has run dry, which is no failure of the stream. */
+  /** Ends the submissions without a failure, because the account has no credits. */
   outOfCredits(): void {
     this.isOutOfCredits = true;
     this.ended = true;
   }
 
-  /** One may have been taken or not. */
+  /** Notes a submission whose answer was lost. */
   unknown(error: Error): void {
     this.#unknownInARow += 1;
     if (this.#unknownInARow >= UNKNOWN_IN_A_ROW) this.end(error);
   }
 
-  /** Whether an item that was not taken is to be submitted again in this run. @param now ms that only grow */
+  /** Whether this run submits an item again that was not taken. @param now monotonic ms */
   mayRetry(why: RetryWhen, now: number): boolean {
     this.#limitedSince ??= now;
     if (why === "limit") return now - this.#limitedSince <= MAX_LIMITED_MS;

@@ -6,10 +6,10 @@ import { isLoopback, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 
-/** Turns items into digests. Only `id`, which does not tell the key, is in state and receipts. */
+/** Turns items into digests. State and receipts contain only `id`, which does not reveal the key. */
 export type Salt = { readonly key: string; readonly id: string };
 
-/** The salt of a setting: it depends on the address of the service, and on `hash_salt` where it is set. */
+/** The salt of a setting. It depends on the service's address and on `hash_salt`. */
 export function saltOf(setting: JobSetting, config: Config): Salt {
   const address = serviceDigest(accessOf(config, setting).url);
   const key = createHmac("sha256", config.hashSalt ?? "")
@@ -18,17 +18,17 @@ export function saltOf(setting: JobSetting, config: Config): Salt {
   return { key, id: createHash("sha256").update(key).digest("base64url").slice(0, 16) };
 }
 
-/** Replaces an item in state and receipts: 96 bits of an HMAC-SHA-256, 16 characters. */
+/** The digest of an item in state and receipts: 96 bits of an HMAC-SHA-256 in 16 characters. */
 export const digestOf = ({ key }: Salt, item: string): string =>
   createHmac("sha256", key).update(item, "utf8").digest("base64url").slice(0, 16);
 
-/** The API that jobs use: the External API where it is set, but the Public API for e-mail checks. */
+/** The API of a setting: the Public API for e-mail checks, and for all jobs without an External API. */
 const accessOf = ({ externalApi, baseUrl, apiKey }: Config, setting?: JobSetting) =>
   setting === "emailCheck" || externalApi === null
     ? { url: baseUrl, key: apiKey }
     : { url: externalApi.apiUrl, key: externalApi.apiKey };
 
-/** Where the receipts of a config are; null: nowhere. A service on this machine has none unless the config names them. */
+/** The path of the receipts; null: no receipts. For a service on this machine only the config can name receipts. */
 export function receiptsPathOf(config: Config, environment: Environment): string | null {
   const { receiptsFile } = config;
   if (receiptsFile !== null) return receiptsFile || null;
@@ -43,7 +43,7 @@ export function receiptsPathOf(config: Config, environment: Environment): string
   return join(states, "source-contact-intelligence", `receipts-${digest}.jsonl`);
 }
 
-/** The home folder; the root folder for a user who has none, as in some containers. */
+/** The home folder; the root folder for a user without a home (some containers). */
 function homeIn({ HOME: home = "" }: Environment): string {
   if (isAbsolute(home)) return home;
   try {

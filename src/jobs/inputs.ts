@@ -10,15 +10,15 @@ import { readItemFile } from "./item-files.ts";
 import type { JobType } from "./job-type.ts";
 import type { Item } from "./join.ts";
 
-/** An item that is to be submitted. `place`: where a person finds it. */
+/** An item that may be submitted. `place`: the line or row that names it, for a person. */
 export type Candidate = { readonly key: string; readonly item: string; readonly place: string };
 
 /** The rows of a stream that names items. */
 export type Rows = {
   readonly from: "people" | "companies";
-  /** The service, the key and the filters: a state that was made under others says nothing. */
+  /** The service, the key and the filters: a state of other ones is useless. */
   readonly under: string;
-  /** The events of the rows that a state does not cover, raw: what is dropped or hashed on its way out is needed here. */
+  /** The events of rows that the state does not cover. The rows have all fields, also fields that are dropped or hashed later. */
   read(saved: unknown): AsyncIterable<Event>;
 };
 
@@ -27,17 +27,17 @@ export type InputOptions = {
   readonly sources: readonly Rows[];
   readonly book: Pick<Book, "name" | "get" | "toCollect" | "inputs">;
   readonly suppressed: Suppression;
-  /** The stream that answers are delivered to. */
+  /** The stream to which answers are delivered. */
   readonly stream: string;
-  /** Whether the states of earlier passes do not count, because every row needs a look. */
+  /** Whether the program reads all rows, and not only rows that the states do not cover. */
   readonly scansAll: boolean;
   notify(text: string): void;
   now(): number;
 };
 
-/** Items that wait in memory at once; a later run submits the others. */
+/** The highest number of items in memory; a later run submits the rest. */
 export const MAX_WAITING = 100_000;
-/** Texts of rows that were seen: many people work for one company. */
+/** The number of texts that are recognized if several rows contain them: many people work for one company. */
 const MAX_SEEN = 200_000;
 export const MAX_PLACES = 5;
 
@@ -47,22 +47,22 @@ const FIELDS = {
   companies: { domain: "domain", email: "email" },
 };
 
-/** The items to work on: the config's first, then those that the rows of streams name. */
+/** The items of the config, and then the items that rows of streams name. */
 export class Inputs {
-  /** How many items of the config still wait to be submitted, this run's candidates included. */
+  /** The number of the config's items that are not submitted yet, this run's candidates included. */
   waiting = 0;
-  /** Entries that are no items, and the places of the first. */
+  /** Entries that are not items, and the places of the first entries. */
   readonly invalid = { count: 0, places: [] as string[] };
-  /** How many entries name a suppressed item. */
+  /** The number of entries that name a suppressed item. */
   suppressed = 0;
-  /** Why rows could not be read. */
+  /** The reason if a file or rows could not be read. */
   failure: unknown;
-  /** By key, the items found whose jobs are open or whose answers are not delivered. */
+  /** By key: items with open jobs or undelivered answers. */
   readonly found = new Map<string, string>();
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   readonly #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
-  /** How far the sources were read that came to their end, and the keys of their items. */
+  /** The cursors of sources that were read completely, and the keys of their unanswered items. */
   readonly #cursors: InputCursor[] = [];
   readonly #keys: string[] = [];
 
@@ -70,15 +70,12 @@ export class Inputs {
     this.#options = options;
   }
 
-  /** Whether every entry of the lists was looked at, and every row. */
+  /** Whether every entry and every row was read. */
   get hasSeenAll(): boolean {
     return this.failure === undefined && this.#cursors.length === this.#options.sources.length;
   }
 
-  /**
-   * Looks at every item of the config. Returns those to submit, as many as one run can; the others are counted.
-   * @param seen gets each item as often as the config names it
-   */
+  /** Reads all items of the config, and counts them. @param seen gets every mention of an item @returns items for this run */
   async configured(seen?: (candidate: Candidate) => void): Promise<readonly Candidate[]> {
     const { list, file, kind, settingName } = this.#options.type;
     const found: Candidate[] = [];
@@ -100,32 +97,35 @@ export class Inputs {
     return found;
   }
 
-  /** Reads rows and yields the items that they name, in batches that may be empty. Then what can wait. */
+  /** Yields the items that rows name, in batches that may be empty. The last batch contains items that can wait. */
   async *fromRows(): AsyncGenerator<readonly Candidate[]> {
     for (const source of this.#options.sources) {
       try {
-        yield* this.#pass(source);
+        yield* this.#readRows(source);
       } catch (error) {
         this.failure ??= error;
       }
     }
-    // Refreshes last, and the oldest first, so that no cap leaves an item out for good.
+    // Refreshes are last, and old submissions are first, so that no cap excludes an item for ever.
     yield this.#later.sort((a, b) => Number(a.isRefresh) - Number(b.isRefresh) || a.at - b.at);
   }
 
-  /** Moves the cursors, unless rows left an item that is still wanted. */
+  /** Moves the cursors, unless an item of the rows is still wanted. */
   moveCursors(): void {
     const { book } = this.#options;
     const isWanted = this.#keys.some((key) => !isDoneWith(book.get(key)));
     for (const cursor of isWanted ? [] : this.#cursors) book.inputs.set(cursor.from, cursor);
   }
 
-  async *#pass({ from, under, read }: Rows): AsyncGenerator<readonly Candidate[]> {
-    const { type, now, book, notify } = this.#options;
-    // A pass from the beginning, once a month, finds what was refused or failed long ago.
+  async *#readRows({ from, under, read }: Rows): AsyncGenerator<readonly Candidate[]> {
+    const { type, now, book, notify, scansAll } = this.#options;
+    const { refreshAfterDays, retryUnknown } = type.resubmitRules;
+    // Under these rules an item of an old row may be due again.
+    const readsAll = scansAll || refreshAfterDays !== null || retryUnknown;
+    // Once a month all rows are read, because items that were refused or failed long ago may be due again.
     const filters = `${dayOf(now()).slice(0, 7)} ${under}`;
     const cursor = book.inputs.get(from);
-    let state = this.#readsAll || cursor?.filters !== filters ? undefined : cursor.state;
+    let state = readsAll || cursor?.filters !== filters ? undefined : cursor.state;
     const texts = new Set<string>();
     for await (const event of read(state)) {
       if (event.kind === "checkpoint") state = event.state;
@@ -148,14 +148,7 @@ export class Inputs {
     this.#cursors.push({ from, filters, state });
   }
 
-  /** Whether a later run may want items that this one does not. */
-  get #readsAll(): boolean {
-    const { scansAll, type } = this.#options;
-    const { refreshAfterDays, retryUnknown } = type.resubmitRules;
-    return scansAll || refreshAfterDays !== null || retryUnknown;
-  }
-
-  /** The items of a text. The book is not asked about a suppressed one: what was bought before is not delivered. */
+  /** The items of a text, without suppressed items: their earlier purchases are not delivered either. */
   *#candidatesIn(text: string, place: string): Generator<Candidate> {
     const { type, book, suppressed } = this.#options;
     for (const item of itemsOf(type.kind, text)) {
@@ -167,7 +160,7 @@ export class Inputs {
     }
   }
 
-  /** Why an item is to be submitted now; undefined if it is not, or came before in this run. Others wait in a list. */
+  /** Why an item is due; undefined: it is not due, or this run already saw it. Items that can wait are put into a list. */
   #reasonNow(candidate: Candidate): BuyReason | undefined {
     const { book, stream, type, now } = this.#options;
     const item = book.get(candidate.key);
@@ -182,7 +175,7 @@ export class Inputs {
   }
 }
 
-/** Whether no later run wants an item unless it is to be refreshed, so that a cursor may pass its row. */
+/** Whether later runs may skip the row of an item, except for a refresh. */
 function isDoneWith(item: Item): boolean {
   const step = item.subs.at(-1)?.step;
   return item.day !== "" || step === "unknown" || step === "open" || step === "refused";

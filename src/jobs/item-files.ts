@@ -2,13 +2,13 @@ import type { ItemKind } from "../config/items.ts";
 import { type Cut, readCells } from "../output/files/csv.ts";
 import { unusable } from "../output/files/open-text.ts";
 
-/** Other names of the column, without signs. */
+/** Names of the column, in lower case and without signs. */
 const COLUMNS: Readonly<Record<ItemKind, RegExp>> = {
   domain: /^(?:compan(?:y|ies))?domains?(?:names?)?$/,
   email: /^emails?(?:address(?:es)?)?$/,
 };
 
-/** Words that names of columns are made of. A domain that is made of nothing else is not bought, but named. */
+/** Words of column names. A domain of only these words is reported and not bought. */
 const WORDS = (
   "account accounts address attributes business companies company contact contacts customer customers data domain domains " +
   "email emails field fields fqdn homepage host hostname id item items keyword lead leads name names organisation organization " +
@@ -17,9 +17,8 @@ const WORDS = (
 ).split(" ");
 
 /**
- * Reads the texts of a file of items: one on each line, or CSV or JSON lines with the column.
- * @param each gets each text and the line on which it begins, from 1
- * @throws ConfigError for a file that cannot be read, and for one with several columns that lacks this one
+ * Reads the texts of a file of items: plain lines, or the column of CSV or JSON lines.
+ * @param each gets each text and the line where it begins, from 1 @throws ConfigError for an unusable file
  */
 export async function readItemFile(
   path: string,
@@ -44,7 +43,7 @@ export async function readItemFile(
     }
 }
 
-/** An address is none, because no name of a column has an `@`. */
+/** Whether a text is the name of a column. Names of columns contain no `@`. */
 function isName(text: string): boolean {
   const words = text.replace(/([a-z])(?=[A-Z])/g, "$1 ").split(/[^\p{L}\p{N}@]+/u);
   return /\p{L}/u.test(text) && words.every((word) => word === "" || WORDS.includes(word.toLowerCase()));

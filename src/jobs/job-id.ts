@@ -2,10 +2,7 @@ import { DataError } from "../base/errors.ts";
 
 const LONGEST_ID = 200;
 
-/**
- * An id that the service handed out, as one segment of a path.
- * @throws DataError for an id that would change the path or is longer than 200 characters
- */
+/** An id of the service, as one segment of a path. @throws DataError for an id that would change the path or is too long */
 export function toSegment(id: string): string {
   if (!isUsableId(id)) {
     throw new DataError(
@@ -15,7 +12,7 @@ export function toSegment(id: string): string {
   return encodeURIComponent(id);
 }
 
-/** Whether an id can be in a path: 1 to 200 characters, well-formed Unicode, no dots alone. */
+/** Whether an id can be in a path: 1 to 200 characters of well-formed Unicode, not only dots. */
 export function isUsableId(id: string): boolean {
   return id !== "" && id.length <= LONGEST_ID && !/^\.{1,2}$/.test(id) && !/\p{Surrogate}/u.test(id);
 }

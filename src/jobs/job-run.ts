@@ -156,7 +156,7 @@ export async function save({ memory, type, failures }: JobRun): Promise<void> {
   await memory.save(type.setting).catch((error: unknown) => failures.end(error));
 }
 
-/** The state as it is now. @param announces whether only this state remembers what is about to leave */
+/** Yields the current state. @param announces whether only this state contains a submission that is sent next */
 export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
   const { book, spec, stream, clock } = run;
   const state = toJobState(spec, book.toState(stream));

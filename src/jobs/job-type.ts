@@ -5,10 +5,10 @@ import type { RetryWhen } from "../service/error-table.ts";
 import type { Caps } from "./caps.ts";
 import type { Polling, ResubmitRules } from "./due.ts";
 
-/** One kind of job under a config: what it is about, what it may cost, and how the service is asked. */
+/** One kind of job: its items, its caps and its requests. */
 export type JobType = {
   readonly setting: JobSetting;
-  /** The setting's name in the config, and one job, for people. */
+  /** The setting in the config, and the word for one job in messages. */
   readonly settingName: string;
   readonly noun: string;
   readonly kind: ItemKind;
@@ -24,63 +24,57 @@ export type JobType = {
   readonly maxWait: number;
   /** How many jobs may be open at once. */
   readonly maxOpen: number;
-  /** The end of "Cannot …", and the path, of a submission and of a question for a result. */
+  /** The requests of submissions and of polls. */
   readonly submit: Request;
   readonly collect: Request;
   bodyOf(item: string): JsonObject;
-  /**
-   * Reads an answer by which the service has taken an item; undefined if it says nothing of use.
-   * @param answered when it came, epoch ms
-   */
+  /** Reads the answer to a submission; undefined if it is unusable. @param answered when it arrived (epoch ms) */
   taken(value: unknown, item: string, answered: number): SubmitReply | undefined;
-  /** Reads an answer about a job; undefined for anything else. */
+  /** Reads the answer to a poll; undefined if it is unusable. */
   result(status: number, value: unknown): JobReply | undefined;
-  /** The credits that a reply says it cost, whether it is of other use or not. */
+  /** The credits that a reply names, usable or not. */
   costOf(reply: unknown): number;
   /**
-   * The records of an answer for one of the setting's streams.
-   * @param hasEarlier whether an earlier answer was delivered: a failed part of this one must not replace it
+   * The records of an answer for one stream.
+   * @param hasEarlier whether an earlier answer was delivered: failed parts of this answer must not replace it
    */
   records(stream: string, answer: Answer, jobId: string | null, hasEarlier: boolean): readonly JsonObject[];
 };
 
-/** `path` may contain `{job}`, for the job's id. */
+/** `what`: the end of "Cannot …". `path` may contain `{job}`, for the job's id. */
 type Request = { readonly what: string; readonly path: string };
 
-/** The end of a submission, which is never repeated on its own. */
+/** The outcome of a submission. The client never repeats a submission. */
 export type SubmitReply =
   | { readonly kind: "taken"; readonly jobId: string; readonly due: number | null }
-  /** It was answered at once. */
+  /** The service answered at once. */
   | { readonly kind: "answered"; readonly answer: Answer }
-  /** It may have reached the service. `cost`: the credits that a useless answer names. */
+  /** The submission may have reached the service. `cost`: the credits that a useless answer names. */
   | { readonly kind: "unknown"; readonly error: Error; readonly cost: number }
-  /** The service did not take it. */
+  /** The service did not take the submission. */
   | { readonly kind: "refused"; readonly error: Error; readonly why: RetryWhen; readonly code: string };
 
-/** The reply to a question for a result. */
+/** The outcome of a poll. */
 export type JobReply =
   | { readonly kind: "pending"; readonly due: number | null }
   | { readonly kind: "answered"; readonly answer: Answer }
   | Problem;
 
-/**
- * A reply without use. `known`: the service speaks of the job, so the address is right. `denied`: the key may not see
- * the job. `silent`: no answer arrived at all.
- */
+/** A useless reply. `known`: the service knows the address. `denied`: the key may not see the job. `silent`: no answer arrived. */
 export type Problem = {
   readonly kind: "known" | "unusable" | "denied" | "silent";
   readonly error: Error;
   readonly code: string;
-  /** Whether asking again in this run may help. */
+  /** Whether another poll in this run may help. */
   readonly isRetryable?: boolean;
-  /** The credits that the reply says it cost. */
+  /** The credits that the reply names. */
   readonly cost?: number;
 };
 
 /** A result, or the response to a verification. */
 export type Answer = {
   readonly value: JsonObject;
-  /** Whether the job failed, in whole or in part, and cost nothing: another submission may give more. */
+  /** Whether the job failed, at least in part, and cost nothing: another submission may give more. */
   readonly failed: boolean;
   /** The code of a failure. */
   readonly code: string | null;

@@ -11,22 +11,18 @@ import { readJobs } from "./run.ts";
 export type { JobServices } from "./job-run.ts";
 export { probeJobs } from "./kinds.ts";
 
-/** The jobs of one run, from when their locks are taken. */
+/** The job streams of one run. The run has the locks. */
 export type Jobs = {
-  /** The events of one of the selected streams. Throws ConfigError for a state that cannot be used. */
+  /** Reads a selected stream. @throws ConfigError for an unusable state */
   read(spec: JobStreamSpec, check: RowCheck): AsyncGenerator<Event>;
   close(): Promise<void>;
 };
 
-/** A stream that is asked for. */
+/** A selected stream. */
 export type SelectedJobs = Pick<ConfiguredStream, "name" | "syncMode"> &
   Partial<Pick<ConfiguredStream, "generationId" | "minimumGenerationId" | "syncId">>;
 
-/**
- * Takes the locks of the jobs among the selected streams, and reads what is remembered of them. Asks the service nothing.
- * @throws TransientError while another run has the receipts
- * @param states what the state says of each stream
- */
+/** Takes the locks, and reads states and receipts, without requests. @throws TransientError while another run has the receipts */
 export async function openJobs(
   config: Config,
   selected: readonly SelectedJobs[],
@@ -44,7 +40,7 @@ export async function openJobs(
   // A lock is judged by real time.
   const lock = { clock: systemClock, signal, pid, notify, ...(processes && { processes }) };
   const memory = await Memory.open({ config, environment, states, streams, lock, syncId });
-  /** The settings whose stream has submitted. */
+  /** The settings of streams that submit in this run. */
   const started = new Set<JobSetting>();
 
   return {
@@ -61,7 +57,7 @@ export async function openJobs(
   };
 }
 
-/** The order of the platform. The ids of PyAirbyte, 1 in every sync and mode, number nothing and call for no refresh. */
+/** The platform's order for a stream. PyAirbyte's ids are always 1, so the program ignores them. */
 function orderOf(selected: Partial<SelectedJobs> | undefined) {
   const { syncMode, generationId = null, minimumGenerationId = 0, syncId = null } = selected ?? {};
   const isNumbered = [generationId, minimumGenerationId, syncId].some((id) => id !== 1);

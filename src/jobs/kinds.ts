@@ -7,33 +7,29 @@ import { companyLookups, LOOKUP_RESULT } from "./company-lookups.ts";
 import { CHECK_RESULT, emailChecks, emailVerifications } from "./email-jobs.ts";
 import type { JobType } from "./job-type.ts";
 
-/** The kinds of jobs that a config sets. */
-export const jobTypesOf = ({
-  companyLookup,
-  emailCheck,
-  emailVerification,
-  endpoints,
-}: Config): readonly JobType[] =>
-  [
+/** The kinds of jobs that a config names. */
+export function jobTypesOf(config: Config): readonly JobType[] {
+  const { companyLookup, emailCheck, emailVerification, endpoints } = config;
+  return [
     companyLookup && companyLookups(companyLookup),
     emailCheck && emailChecks(emailCheck, endpoints.emailCheck),
     emailVerification && emailVerifications(emailVerification),
   ].filter((type) => type !== null);
+}
 
-/** A kind of job whose cap by sync is no higher than what a run may submit that nothing remembers. */
+/** A kind of job with a lower cap by sync. @param most submissions that a run without receipts and state may make */
 export function limited(type: JobType, most: number): JobType {
   const { submissions } = type.caps;
   const sync = Math.min(submissions.sync, most);
   return { ...type, caps: { ...type.caps, submissions: { ...submissions, sync } } };
 }
 
-/** The clients of both APIs. */
 export type JobClients = { readonly publicApi: Client; readonly externalApi: Client };
 
-/** A job id that no service has handed out. */
+/** A job id that no service uses. */
 const MADE_UP_JOB = "job_0_check";
 
-/** Asks for a job that was never submitted, which buys nothing. @throws what keeps the key from a setting's jobs */
+/** Polls a job that does not exist, which buys nothing. @throws ConnectorError if the key cannot use a setting's jobs */
 export async function probeJobs(
   { setting }: Pick<JobStreamSpec, "setting">,
   { publicApi, externalApi }: JobClients,
@@ -44,7 +40,7 @@ export async function probeJobs(
   await client.ask(what, path, (status, value) => {
     const code = envelopeCode(value);
     const isView = code === "JOB_NOT_FOUND" || (status === 200 && isObject(value) && code === undefined);
-    // The External API's answer for an unknown job is not documented: all of its own will do but "the key is not valid".
+    // The External API's answer for an unknown job is not documented: any answer proves the key, except "the key is not valid".
     const isOwn = (status === 202 || isObject(value)) && status !== 401 && (status < 502 || status > 504);
     return (isCheck ? isView : isOwn) ? true : undefined;
   });

@@ -6,7 +6,7 @@ import { envelopeCode, knownCode, retryWhen } from "../service/error-table.ts";
 import { isUsableId, toSegment } from "./job-id.ts";
 import type { JobReply, JobType, SubmitReply } from "./job-type.ts";
 
-/** Submits one item, once, in a turn that was taken before. */
+/** Submits one item with one request. The caller has already waited for the request's slot. */
 export async function submitOnce(client: Client, type: JobType, item: string): Promise<SubmitReply> {
   const { what, path } = type.submit;
   const posted = await client.post(what, path, type.bodyOf(item));
@@ -37,13 +37,13 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
     : { kind: "refused", error, why, code: code ?? `status ${status}` };
 }
 
-/** A submission may fail in the words of a result. */
+/** The error code, if a submission was answered like a failed result. */
 function resultCode(value: unknown): string | undefined {
   const { status, error_code } = isObject(value) ? value : {};
   return status === "error" && typeof error_code === "string" ? knownCode(error_code) : undefined;
 }
 
-/** Asks for the result of one job, once. Throws only what concerns all jobs: a key that is not valid, and the end of the run. */
+/** Polls one job. @throws ConnectorError for problems of all jobs only: an invalid key, and the end of the run */
 export async function askOnce(client: Client, type: JobType, jobId: string): Promise<JobReply> {
   const { what, path } = type.collect;
   const place = path.replace("{job}", () => toSegment(jobId));
@@ -72,10 +72,11 @@ function replyOf(client: Client, type: JobType, status: number, value: unknown):
   );
 }
 
+/** Levels and parts of an answer that are searched for a cost. */
 const COST_LEVELS = 6;
 const COST_PARTS = 1_000;
 
-/** The highest cost that an answer of no known form names anywhere, be it in JSON or in text. */
+/** The highest cost that an answer of unknown form names anywhere, in JSON or in text. */
 function costIn(type: JobType, value: unknown, levels = COST_LEVELS): number {
   const [, credits_used] =
     typeof value === "string" ? (/"credits_used"\s*:\s*"?([\d.]+)/.exec(value) ?? []) : [];
@@ -84,20 +85,20 @@ function costIn(type: JobType, value: unknown, levels = COST_LEVELS): number {
   return Math.max(type.costOf(credits_used === undefined ? value : { credits_used }), ...inner);
 }
 
-/** The fields of an answer, which are next to the envelope's, or in its `data`. */
+/** The fields of an answer: fields of the envelope, and fields in its `data`. */
 export function fieldsOf(value: unknown): JsonObject {
   const { data, ...envelope } = objectOf(value);
   return { ...envelope, ...objectOf(data) };
 }
 
-/** The job by which a submission was taken; undefined if the answer names none that can be asked for. */
+/** The job of a taken submission; undefined if the answer names no job, or an unusable id. */
 export function takenJob(value: unknown): SubmitReply | undefined {
   const { job_id: jobId, poll_after } = fieldsOf(value);
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
   return { kind: "taken", jobId, due: toMoment(poll_after) };
 }
 
-/** A moment that the service names, as epoch ms, in UTC where it names no zone; null for anything else. */
+/** A moment that the service names, as epoch ms; null for anything else. Without a zone the moment is UTC. */
 export function toMoment(value: unknown): number | null {
   const ms = typeof value === "string" ? instant(value) : Number.NaN;
   return Number.isNaN(ms) ? null : ms;
