@@ -12,7 +12,7 @@ import { receiptsPathOf, saltOf } from "./identity.ts";
 import { otherSalt, Receipts } from "./receipts.ts";
 import { parseJobState } from "./state.ts";
 
-/** Without receipts and without a state a run submits at most 10 items: the next may know nothing of them. */
+/** Submissions of a run without receipts and without a state, because the next run may know nothing of them. */
 const MAX_WITHOUT_MEMORY = 10;
 
 export type MemoryOptions = {
@@ -22,25 +22,25 @@ export type MemoryOptions = {
   readonly states: ReadonlyMap<string, unknown>;
   /** The streams of the settings that this run uses. */
   readonly streams: readonly (JobStreamSpec & BookStream)[];
-  /** The platform's name for this sync, however often it tries it. */
+  /** The platform's name for this sync. Several runs may attempt one sync. */
   readonly syncId?: string | null;
-  /** Undefined: nothing is locked or written. */
+  /** Undefined: the program locks and writes nothing. */
   readonly lock?: LockRuntime;
 };
 
-/** All that is remembered of jobs: the join of the receipts and of all states of a setting. */
+/** The purchases of all settings: the receipts and all states, joined. */
 export class Memory {
-  /** Why nothing may be submitted. Jobs that are known are still asked for. */
+  /** Why the run may submit nothing. Known jobs are still polled. */
   blocked: ConfigError | undefined;
   readonly #options: MemoryOptions;
-  /** Where the receipts are; null: nowhere. */
+  /** The path of the receipts; null: no receipts. */
   readonly #path: string | null;
   readonly #books: ReadonlyMap<JobSetting, Book>;
-  /** Why the state of a stream cannot be used. */
+  /** Why a state of a setting cannot be used. */
   readonly #unusable = new Map<JobSetting, ConfigError>();
-  /** Undefined: nothing is written. */
+  /** Undefined: the run writes no receipts. */
   #receipts: Receipts | undefined;
-  /** Whether receipts are not wanted, or a default place for them is not usable. */
+  /** Whether the config wants no receipts, or the default folder is not usable. */
   #isForgetful: boolean;
 
   private constructor(options: MemoryOptions) {
@@ -52,17 +52,18 @@ export class Memory {
     this.#books = new Map(
       JOB_SETTINGS.map((setting) => {
         const own = streams.filter((one) => one.setting === setting);
-        const salt = saltOf(setting, config);
-        return [setting, new Book({ salt, syncId: syncId ?? runId, runId, streams: own })];
+        const book = new Book({
+          salt: saltOf(setting, config),
+          syncId: syncId ?? runId,
+          runId,
+          streams: own,
+        });
+        return [setting, book];
       }),
     );
   }
 
-  /**
-   * Takes the receipts' lock and joins what receipts and states say. Asks the service nothing. Without a lock receipts that
-   * cannot be used are only `blocked`, and nothing is written.
-   * @throws TransientError while another run has the receipts
-   */
+  /** Takes the receipts' lock, and reads receipts and states, without requests. @throws TransientError while another run has the receipts */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options);
     try {
@@ -77,7 +78,7 @@ export class Memory {
     }
   }
 
-  /** How many items were bought, or may have been. */
+  /** The number of items that were bought, or may have been bought. */
   get purchases(): number {
     return [...this.#books.values()].reduce((sum, book) => sum + book.purchases, 0);
   }
@@ -86,7 +87,7 @@ export class Memory {
     return this.#receipts !== undefined;
   }
 
-  /** The purchases of a setting. @throws ConfigError for a state that cannot be used */
+  /** The purchases of a setting. @throws ConfigError for an unusable state */
   of(setting: JobSetting): Book {
     const [book, error] = [this.#books.get(setting), this.#unusable.get(setting)];
     if (error !== undefined) throw error;
@@ -94,13 +95,13 @@ export class Memory {
     return book;
   }
 
-  /** The most that this run may submit of a setting. */
+  /** The highest number of submissions of this run. */
   maxSubmissions(setting: JobSetting): number {
     const isForgotten = this.#isForgetful && !this.of(setting).hasState;
     return isForgotten ? MAX_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
   }
 
-  /** Writes what changed to the receipts, if there are any. Returns when that is on the disk. */
+  /** Writes changes to the receipts, if there are any. Returns when the changes are on the disk. */
   async save(setting: JobSetting): Promise<void> {
     await this.#receipts?.write(setting, this.of(setting).takeChanges());
   }
@@ -115,7 +116,7 @@ export class Memory {
     this.#receipts = undefined;
   }
 
-  /** A default folder that never worked is done without; receipts that are there or that the config names are not. */
+  /** Works on the receipts. If they fail, the run is blocked; only a default path without a file is ignored with a warning. */
   async #useReceipts(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -131,7 +132,7 @@ export class Memory {
     }
   }
 
-  /** Lines before damage count. */
+  /** Reads the receipts. Lines before a damaged line count. */
   async #readReceipts(): Promise<void> {
     if (this.#path === null) return;
     const { lock } = this.#options;
@@ -144,7 +145,7 @@ export class Memory {
     }
   }
 
-  /** Receipts that are appended to get what only states know with the first change. */
+  /** Replaces the receipts. If that is impossible, the first change appends everything that only states know. */
   async #beginReceipts(): Promise<void> {
     const known = [...this.#books].map(([setting, book]) => [setting, book.toReceipts()] as const);
     if (await this.#receipts?.begin(known)) for (const book of this.#books.values()) book.takeChanges();
@@ -167,7 +168,7 @@ export class Memory {
     }
   }
 
-  /** Purchases that only the receipts of another key of this service know would be made again. */
+  /** Blocks the run if only receipts of another key contain purchases, because this run would repeat the purchases. */
   async #refuseOtherKey(): Promise<void> {
     const { config, environment, streams } = this.#options;
     const unknown = streams.filter(({ setting }) => this.#books.get(setting)?.size === 0);
@@ -185,7 +186,7 @@ export class Memory {
   }
 }
 
-/** Whether there is a file, or another user hides it. */
+/** Whether a file exists, or may exist where this user cannot look. */
 const mayExist = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,

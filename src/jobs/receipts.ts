@@ -13,29 +13,29 @@ import { checkFormat, NotOurs, parseChanges, toFields } from "./state.ts";
 
 const FORMAT = 3;
 const LINE_BREAK = 10;
-/** Appends to a file that is there. */
+/** Appends to an existing file. */
 const APPEND = constants.O_RDWR | constants.O_APPEND;
-/** Bytes at the end of the file that a check compares. */
+/** The number of bytes at the end of the file that a check compares. */
 const TAIL = 4_096;
 
 export type Salts = ReadonlyMap<JobSetting, Salt>;
 
-/** Changes of one setting: a line of the file. */
+/** A line of the file: changes of one setting. */
 export type Line = readonly [setting: JobSetting, changes: Partial<Changes>];
 
 /**
- * The file that knows what was bought when a platform forgets its state: a header, then one change a line. A change is
- * on the disk before the request, and its outcome before anything else happens. Has digests, never items.
+ * The file of all purchases, for platforms that lose a state: a header, then one change per line. A submission is on the
+ * disk before its request, and the outcome before the next step. The file contains digests, never items.
  */
 export class Receipts {
   readonly #path: string;
   readonly #salts: Salts;
   readonly #lock: Lock | undefined;
   #file: FileHandle | undefined;
-  /** Bytes up to the last line break, and the bytes behind it. */
+  /** The number of bytes up to the last line break, and the bytes after it. */
   #whole = 0;
   #torn: Buffer = Buffer.alloc(0);
-  /** The file as this run left it: its names, its bytes, and what the run wrote last. */
+  /** The file after this run's last write: the number of its names and bytes, and its last bytes. */
   #links = 1;
   #size = 0;
   #last: Uint8Array = Buffer.alloc(0);
@@ -47,10 +47,7 @@ export class Receipts {
     this.#lock = lock;
   }
 
-  /**
-   * Takes the receipts for this run alone. Without a runtime they are only to be read.
-   * @throws TransientError while another run has them, ConfigError for a folder that cannot be used
-   */
+  /** Takes the lock of the receipts; without a runtime only to read. @throws TransientError while another run has them, ConfigError */
   static async open(given: string, salts: Salts, runtime?: LockRuntime): Promise<Receipts> {
     if (runtime === undefined) return new Receipts(given, salts);
     const path = await attempt(given, async () => {
@@ -60,7 +57,7 @@ export class Receipts {
     return new Receipts(path, salts, await Lock.acquire(path, runtime));
   }
 
-  /** The changes, up to the last line break; none without a file. @throws ConfigError for damage, behind what comes before it */
+  /** Yields the changes up to the last line break; none without a file. @throws ConfigError at a damaged line */
   async *read(): AsyncGenerator<Line> {
     const path = this.#path;
     const bytes = await attempt(path, async () => ((await isThere(path)) ? await readFile(path) : undefined));
@@ -72,24 +69,25 @@ export class Receipts {
       try {
         const fields = tryParseJson(line);
         if (!isObject(fields)) throw new NotOurs("it is not a JSON object");
-        // A file that was put together has several headers.
+        // A file that a user joined from several files has several headers.
         if (header === undefined || "receipts" in fields) header = parseHeader(fields);
         else yield this.#parseLine(fields, header);
       } catch (error) {
-        throw error instanceof NotOurs ? damaged(path, nth + 1, error.message) : error;
+        if (!(error instanceof NotOurs)) throw error;
+        const why = `line ${nth + 1} was not written by this program: ${error.message}. The file knows what was paid for`;
+        throw unusable(path, `${why}. Restore it, or move it away to continue with the state alone`);
       }
     }
     if (header !== undefined) return;
-    throw new ConfigError(
-      `Cannot use the receipts "${path}": it has no complete line. Restore the file. If the file is new, remove it: a run makes ` +
-        "its own. In a container, mount the folder, not the file alone",
-    );
+    const wayOut =
+      "Restore the file. If the file is new, remove it: a run makes its own. In a container, mount the folder";
+    throw unusable(path, `it has no complete line. ${wayOut}, not the file alone`);
   }
 
   /**
-   * Writes all that is known to a new file, by a rename. Returns false for a file that cannot be replaced, because it is
-   * mounted alone: changes are appended to what it says.
-   * @throws TransientError if another run wrote to the file since it was read; what that wrote is kept
+   * Replaces the file by a rename. If that is impossible, because the file is a mount, later changes are appended.
+   * @returns whether the file was replaced
+   * @throws TransientError if another run wrote to the file since it was read; the lines of the other run are kept
    */
   async begin(known: Iterable<Line>): Promise<boolean> {
     return await attempt(this.#path, async () => {
@@ -101,9 +99,9 @@ export class Receipts {
           () => false,
         );
         this.#file = await open(this.#path, APPEND);
-        if (isReplaced && before !== undefined) await this.#keepNews(before, this.#file);
-        if (isReplaced) this.#left(text);
-        else this.#size = await this.#mend(this.#file);
+        if (isReplaced && before !== undefined) await this.#keepNewLines(before, this.#file);
+        if (isReplaced) this.#noteWritten(text);
+        else this.#size = await this.#cutTornLine(this.#file);
         this.#links = (await this.#file.stat()).nlink;
         return isReplaced;
       } finally {
@@ -112,14 +110,14 @@ export class Receipts {
     });
   }
 
-  /** @throws TransientError if another run has the receipts, or writes to them */
+  /** @throws TransientError if another run has the receipts or writes to them */
   async check(): Promise<void> {
     await this.#lock?.check();
     await this.#writing;
-    if (!(await attempt(this.#path, () => this.#isAsLeft()))) throw shared(this.#path);
+    if (!(await attempt(this.#path, () => this.#isUnchanged()))) throw shared(this.#path);
   }
 
-  /** Writes changes. Returns when they are on the disk. A write that failed ends all: a file with a hole proves nothing. */
+  /** Writes changes; returns when they are on the disk. After a failed write all writes fail: a file with a gap proves nothing. */
   write(setting: JobSetting, changes: Changes): Promise<void> {
     const [text, file] = [textOf([[setting, changes]]), this.#file];
     if (text === "" || file === undefined) return this.#writing;
@@ -145,17 +143,17 @@ export class Receipts {
   async #append(file: FileHandle, text: string): Promise<void> {
     await file.appendFile(text);
     await file.datasync();
-    this.#left(text);
+    this.#noteWritten(text);
   }
 
-  #left(text: string): void {
+  #noteWritten(text: string): void {
     this.#size += Buffer.byteLength(text);
-    // The first character of a slice may be half of one.
+    // The first character of the slice may be a half of a surrogate pair.
     this.#last = Buffer.from(text.slice(-TAIL - 1)).subarray(-TAIL);
   }
 
-  /** Appends to the new file what another run, which knows the old one by another mount, wrote until it was replaced. */
-  async #keepNews(before: FileHandle, file: FileHandle): Promise<void> {
+  /** Appends lines to the new file that another run wrote to the old file, which it may know by another mount. */
+  async #keepNewLines(before: FileHandle, file: FileHandle): Promise<void> {
     const { end } = await endOf(before, this.#whole);
     if (end.equals(this.#torn)) return;
     await file.appendFile(end.subarray(0, end.lastIndexOf(LINE_BREAK) + 1));
@@ -163,16 +161,16 @@ export class Receipts {
     throw shared(this.#path);
   }
 
-  /** Takes off a last line that a crash tore. Returns the size. @throws TransientError if another run wrote since */
-  async #mend(file: FileHandle): Promise<number> {
+  /** Removes an incomplete last line of a crash. @returns the size in bytes @throws TransientError if another run wrote to the file */
+  async #cutTornLine(file: FileHandle): Promise<number> {
     const { size, nlink, end } = await endOf(file, this.#whole);
     if (nlink === 0 || size < this.#whole || end.includes(LINE_BREAK)) throw shared(this.#path);
     if (end.length > 0) await file.truncate(this.#whole);
     return this.#whole;
   }
 
-  /** Another mount or machine may know the file by another path, where its lock is another one too. */
-  async #isAsLeft(): Promise<boolean> {
+  /** Whether only this run wrote to the file. On another mount or machine the file may have another path and another lock. */
+  async #isUnchanged(): Promise<boolean> {
     const file = await open(this.#path, "r");
     try {
       const { size, nlink, end } = await endOf(file, this.#size - this.#last.length);
@@ -183,7 +181,7 @@ export class Receipts {
   }
 }
 
-/** @param what has digests under another salt. @param file the file to move away; undefined: the stream is reset */
+/** @param what has digests of another salt @param file the file to move away; undefined: the way out is to reset the stream */
 export const otherSalt = (what: string, file?: string): ConfigError =>
   new ConfigError(
     `${what} cannot be used: its purchases are from another address or another hash_salt. Nothing is bought, because everything ` +
@@ -204,7 +202,7 @@ function parseHeader(fields: JsonObject): JsonObject {
   return fields;
 }
 
-/** A line for each setting that changes concern. */
+/** The lines of all settings that have changes. */
 const textOf = (lines: Iterable<Line>): string =>
   [...lines]
     .map(([setting, changes]) => ({ for: setting, ...toFields(changes) }))
@@ -212,7 +210,7 @@ const textOf = (lines: Iterable<Line>): string =>
     .map((fields) => `${JSON.stringify(fields)}\n`)
     .join("");
 
-/** The size and names of a file, and its bytes from a place on. */
+/** The size of a file, the number of its names, and its bytes from an offset on. */
 async function endOf(file: FileHandle, from: number) {
   const { size, nlink } = await file.stat();
   const end = Buffer.alloc(Math.max(0, size - from));
@@ -220,11 +218,11 @@ async function endOf(file: FileHandle, from: number) {
   return { size, nlink, end };
 }
 
-/** The file that a path leads to through links, or the path of a file to come. */
+/** The path without links, also of a file that does not exist yet. */
 const resolved = (path: string): Promise<string> =>
   realpath(path).catch(async () => join(await realpath(dirname(path)), basename(path)));
 
-/** Whether there is a file. @throws ConfigError for one that is not regular, has another name, or that anyone may write */
+/** Whether a file exists. @throws ConfigError if it is not a regular file, has a second name, or is writable for everyone */
 async function isThere(path: string): Promise<boolean> {
   const stats = await stat(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return undefined;
@@ -232,14 +230,14 @@ async function isThere(path: string): Promise<boolean> {
   });
   if (stats === undefined) return false;
   const { mode, nlink } = stats;
-  // Where all may write to the folder, all can put a file in its place. Volumes that keep no modes look like this.
+  // In a folder that is writable for everyone, the file's mode protects nothing. Volumes without modes look like this.
   const isShared = ((await stat(dirname(path))).mode & 0o1002) === 0o002;
   const isOpen = platform() !== "win32" && (mode & 0o002) !== 0 && !isShared;
   const why =
     (!stats.isFile() && "it is not a regular file. Name a file in receipts_file") ||
     (nlink > 1 && "it has a second name (a hard link), and runs would not see each other. Remove one name") ||
     (isOpen && "everyone may write to it. If it is yours, run chmod 600 on it");
-  if (why !== false) throw new ConfigError(`Cannot use the receipts "${path}": ${why}`);
+  if (why !== false) throw unusable(path, why);
   return true;
 }
 
@@ -249,21 +247,15 @@ const shared = (path: string): TransientError =>
       "the folder of the file, because its lock is there",
   );
 
-const damaged = (path: string, line: number, why: string): ConfigError =>
-  new ConfigError(
-    `Cannot use the receipts "${path}": line ${line} was not written by this program: ${why}. The file knows what was paid ` +
-      "for. Restore it, or move it away to continue with the state alone",
-  );
+const unusable = (path: string, why: string, cause?: unknown): ConfigError =>
+  new ConfigError(`Cannot use the receipts "${path}": ${why}`, { cause });
 
 async function attempt<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (cause) {
     if (cause instanceof ConfigError || cause instanceof TransientError) throw cause;
-    throw new ConfigError(
-      `Cannot use the receipts "${path}": ${reasonOf(cause)}. They prevent that something is bought twice. Make the ` +
-        "file writable, or name another file in receipts_file",
-      { cause },
-    );
+    const why = `${reasonOf(cause)}. They prevent that something is bought twice`;
+    throw unusable(path, `${why}. Make the file writable, or name another file in receipts_file`, cause);
   }
 }

@@ -19,19 +19,19 @@ import { jobTypesOf, limited } from "./kinds.ts";
 import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
 
-/** Says which entries are no items, and what an item is. */
+/** Names the invalid entries, and the form of an item. */
 export function invalidText({ count, places }: Inputs["invalid"]): string {
   const more = count > places.length ? " and others" : "";
   const wanted = "Write one domain or address per line, such as acme.example or ann@acme.example";
   return `${plural(count, "invalid item")}, never sent: ${places.join(", ")}${more}. ${wanted}`;
 }
 
-/** Warnings to log before the first submission. @param count items of the config that wait */
+/** Warnings before the first submission. @param count waiting items of the config */
 export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const { stream, type, book, inputs, memory } = run;
   if (inputs.invalid.count > 0) yield warningOf(stream, invalidText(inputs.invalid));
   if (book.hasState || book.size > 0 || count + type.froms.length === 0) return;
-  // Without receipts and a state the next run may know nothing of what this one submits.
+  // Without receipts and a state the next run may not know this run's submissions.
   const named = type.froms.length === 0 ? count : Number.POSITIVE_INFINITY;
   const most = Math.min(named, type.caps.submissions.sync);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
@@ -42,13 +42,13 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   );
 }
 
-/** Open jobs, and what was spent, during a long wait. */
+/** Open jobs and credits, during a long wait. */
 export function progressReport({ stream, book, client, type }: JobRun): Notice {
   const waiting = `waiting for ${plural(withStep(book.unanswered, "open").length, "job")}`;
   return info(`${stream}: ${waiting}${spentSoFar(type, book.account(client.now()))}`);
 }
 
-/** The sync's work, what waits, and the warnings for the operator. */
+/** The work of the sync, the waiting items, and warnings. */
 export function* finalReport(run: JobRun): Generator<Notice> {
   const { stream, spent, type, book, client, inputs, isSecond, failures } = run;
   const { refused } = run.submitting;
@@ -86,7 +86,7 @@ export function* finalReport(run: JobRun): Generator<Notice> {
   for (const one of warnings) if (one !== false) yield warningOf(stream, one);
 }
 
-/** Why the destination keeps the rows that a refresh would drop, and the way out. */
+/** Why the destination keeps old rows after a refresh, and the way out. */
 export const unfinishedRefresh = ({ stream }: JobRun): Notice =>
   warningOf(
     stream,
@@ -97,7 +97,7 @@ export const unfinishedRefresh = ({ stream }: JobRun): Notice =>
 
 const costs = ({ caps }: JobType): boolean => Number.isFinite(caps.credits.sync);
 
-/** Credits, for jobs that cost any. */
+/** The spent credits, for jobs that cost credits. */
 const spentSoFar = (type: JobType, { sync, day, month }: Account): string =>
   costs(type)
     ? `; ${plural(sync.credits, "credit")} used in this sync, ${shown(day.credits)} today, ${shown(month.credits)} this month`
@@ -105,14 +105,10 @@ const spentSoFar = (type: JobType, { sync, day, month }: Account): string =>
 
 const warningOf = (stream: string, text: string): Notice => warning(`${stream}: ${text}`);
 
-/** The next run of one setting, without running it. */
+/** A forecast of the next run of one setting. */
 export type Forecast = Awaited<ReturnType<typeof forecastOf>>;
 
-/**
- * Forecasts what the next run would submit, with the step of every configured item. Asks the service nothing, takes no
- * lock and writes nothing. @throws ConfigError for a state or receipts that cannot be used
- * @param states what the state says of each stream
- */
+/** Forecasts the next run, without requests, locks and writes. @throws ConfigError for an unusable state, or unusable receipts */
 export async function forecastsOf(
   config: Config,
   environment: Environment,
@@ -124,7 +120,7 @@ export async function forecastsOf(
   return await Promise.all(types.map((type) => forecastOf(type, config, memory.of(type.setting), place)));
 }
 
-/** All that is remembered, without a lock. @throws ConfigError for receipts that cannot be used */
+/** Reads receipts and states without a lock. @throws ConfigError for unusable receipts */
 async function look(config: Config, environment: Environment, states: ReadonlyMap<string, unknown>) {
   const about = { isSelected: true, isRefresh: false, generation: null };
   const streams = jobSpecsOf(config).map((spec) => ({ ...spec, ...about }));
@@ -151,7 +147,7 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
   const account = book.account(now);
   const { sync, day, month } = caps.credits;
   const left = Math.min(sync, day - account.day.credits, month - account.month.credits);
-  // The run learns a price from its first answer. One credit is the least.
+  // The run learns the price from its first answer. The lowest price is 1 credit.
   const first = roomFor(caps, account);
   const room = first > 0 && account.price === 0 ? roomFor(caps, { ...account, price: 1 }) : first;
   const wouldSubmit = Math.min(inputs.waiting, room);
@@ -159,46 +155,41 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
   return {
     setting: settingName,
     would_submit: wouldSubmit,
-    /** Configured items that wait, those beyond the caps included. */
+    /** Waiting items of the config, also beyond the caps. */
     waiting: inputs.waiting,
-    /** The streams whose rows name more items, which are known only when they are read. */
+    /** The streams whose rows name more items. A forecast does not read these rows. */
     unknown_inputs: froms,
-    /** The price that each open job reserves, in credits; null: not known yet, so that `would_submit` is the most. */
+    /** The credits that each open job reserves; null: not known yet, so that `would_submit` is the upper limit. */
     price: costs(type) && account.price === 0 ? null : account.price,
-    /** The most that the next run may cost under the caps, in credits; null: the setting costs none. */
+    /** The most credits that the next run may cost under the caps; null: the setting costs no credits. */
     may_cost: costs(type) ? mayCost : null,
     open: withStep(book.unanswered, "open").length,
     unknown: withStep(book.unanswered, "unknown").length,
     ...{ invalid: inputs.invalid, suppressed: inputs.suppressed },
     ...{ today: account.day, this_month: account.month },
     spent: book.spentByDay(),
-    /** The file that knows purchases, and how many of this setting it and the state know; null: no receipts are kept. */
+    /** The path of the receipts (null: none), and the number of this setting's known purchases. */
     receipts: place,
     purchases: book.purchases,
     items: [...items.values()],
   };
 }
 
-/** One configured item. Moments are RFC 3339; null: none. */
-function itemStatus(
-  { key, item, place }: Candidate,
-  book: Book,
-  { resubmitRules }: JobType,
-  isDone: boolean,
-) {
+/** One configured item. Moments are RFC 3339 or null. */
+function itemStatus({ key, item, place }: Candidate, book: Book, type: JobType, isDone: boolean) {
   const known = book.get(key);
   const subs = known.subs.filter(({ step, code }) => step !== "void" || code !== null);
   const last = subs.find(isOut) ?? subs.at(-1);
   const answered = known.day === "" ? "new" : isDone ? "done" : "answered";
-  const isTold = last === undefined || last.step === "void" || isFinished(last);
+  const hasOutcome = last === undefined || last.step === "void" || isFinished(last);
   return {
     ...{ item, place },
     /** `new`, `answered` but not delivered, `done`, or the step of its last submission. */
-    step: isTold ? answered : last.step,
+    step: hasOutcome ? answered : last.step,
     job_id: last?.job ?? null,
     submitted: toTime(last?.at),
-    /** When the job is asked for, or the item submitted, at the earliest; null: at once, or never. */
-    due: toTime(nextAt(known, resubmitRules)),
+    /** The earliest next poll or submission; null: at once, or never. */
+    due: toTime(nextAt(known, type.resubmitRules)),
     credits: last?.charged || (last?.step === "answered" ? 0 : null),
     code: last?.code ?? null,
   };
@@ -206,7 +197,7 @@ function itemStatus(
 
 const toTime = (ms = Number.NaN): string | null => (Number.isFinite(ms) ? new Date(ms).toISOString() : null);
 
-/** How far the state of a job stream has come, for a person. Throws ConfigError for what is no state. */
+/** Describes the state of a job stream, for a person. @throws ConfigError for an unusable state */
 export function describeJobState(spec: JobStreamSpec, state: unknown): readonly string[] {
   const saved = parseJobState(spec, state);
   if (saved === null) return ["nothing is submitted yet"];
@@ -224,10 +215,7 @@ export function describeJobState(spec: JobStreamSpec, state: unknown): readonly 
   ];
 }
 
-/**
- * The caps of a config's jobs, and where their receipts are, in sentences; none if it has no jobs.
- * @throws ConfigError for receipts, or a file of items, that no run could use
- */
+/** Describes the caps and the receipts of a config's jobs, in sentences. @throws ConfigError for unusable receipts, or files of items */
 export async function describeJobs(config: Config, environment: Environment): Promise<readonly string[]> {
   const types = jobTypesOf(config);
   if (types.length === 0) return [];

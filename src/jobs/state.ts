@@ -9,11 +9,11 @@ import { type KeyedItem, STEPS } from "./join.ts";
 
 const VERSION = 4;
 
-/** A part of state or receipts is not what this connector writes. */
+/** A part of a state or of receipts was not written by this program. */
 export class NotOurs extends Error {}
 
 const TEXT = { type: "string", minLength: 1 };
-/** Epoch ms that a date can have. */
+/** Epoch ms of a possible date. */
 const MOMENT = { type: "number", minimum: -8.64e15, maximum: 8.64e15 };
 const AMOUNT = { type: "number", minimum: 0 };
 const DAY = { type: "string", format: "day" };
@@ -32,13 +32,8 @@ const SUBMISSION = object(
     ...{ asked: orNull(MOMENT), due: orNull(MOMENT), charged: { ...AMOUNT, default: 0 } },
   },
 );
-const ITEM = object(
-  {},
-  {
-    day: { type: "string", format: "day or none", default: "" },
-    subs: { ...listOf(SUBMISSION), default: [] },
-  },
-);
+const SUBMISSIONS = { ...listOf(SUBMISSION), default: [] };
+const ITEM = object({}, { day: { ...DAY, format: "day or none", default: "" }, subs: SUBMISSIONS });
 const CHANGES = {
   items: listOf(tuple(DIGEST, ITEM)),
   spent: listOf(tuple(DAY, TEXT, TEXT, AMOUNT, AMOUNT, AMOUNT)),
@@ -58,10 +53,10 @@ const FORMATS = {
   digests: (text: string) => text.length % 16 === 0 && /^[\w-]*$/.test(text),
 };
 
-/** Compiles each schema once, and when it is needed: most runs have no jobs. */
+/** Made when it is needed, because most runs have no jobs. */
 let compile: ReturnType<typeof schemaCompiler> | undefined;
 
-/** Fills in what is left out. @throws NotOurs */
+/** Checks a value and fills in defaults. @throws NotOurs */
 function checked<Value>(schema: object, value: unknown): Value {
   compile ??= schemaCompiler({ fill: true, formats: FORMATS });
   const check = compile(schema);
@@ -70,7 +65,7 @@ function checked<Value>(schema: object, value: unknown): Value {
   return value as Value;
 }
 
-/** Lists, because Meltano merges objects: an item that left an object would come back. Every key is always written. */
+/** The state to write: lists, and always all keys, because Meltano merges objects: removed members would appear again. */
 export const toJobState = (
   { cursorField }: JobStreamSpec,
   { cursor, items, delivered, ...lists }: SavedJobs,
@@ -79,7 +74,7 @@ export const toJobState = (
   ...{ items: items.map(toEntry), delivered: packed(delivered) },
 });
 
-/** Reads the state of a job stream; null: there is none. @throws ConfigError for any other shape: it knows what was paid */
+/** Reads the state of a job stream; null: no state. @throws ConfigError for an invalid state, because it may contain purchases */
 export function parseJobState({ name, cursorField }: JobStreamSpec, state: unknown): SavedJobs | null {
   const { version, [cursorField]: cursor = null, ...fields } = objectOf(state);
   if (state === undefined || state === null || (isObject(state) && Object.keys(state).length === 0))
@@ -97,7 +92,7 @@ export function parseJobState({ name, cursorField }: JobStreamSpec, state: unkno
   }
 }
 
-/** @throws NotOurs for a number that is not the one of now, with the way out */
+/** @throws NotOurs for another format than the current format */
 export function checkFormat(number: unknown, current: number, word: string): void {
   if (number === current) return;
   if (typeof number !== "number") throw new NotOurs(`it has no ${word} ${current}`);
@@ -108,11 +103,11 @@ export function checkFormat(number: unknown, current: number, word: string): voi
   );
 }
 
-/** The changes of the book as a line of receipts. Lists that are empty are left out. */
+/** Changes as a line of receipts, without empty lists. */
 export const toFields = ({ items = [], ...lists }: Partial<Changes>): JsonObject =>
   short({ items: items.map(toEntry), ...lists });
 
-/** Reads changes; a list that is not there is empty. @throws NotOurs */
+/** Reads the changes of a line. @throws NotOurs */
 export const parseChanges = (fields: JsonObject): Partial<Changes> => checked(LINE, fields);
 
 const toEntry = ([key, { day, subs = [] }]: KeyedItem): unknown => [
@@ -120,7 +115,7 @@ const toEntry = ([key, { day, subs = [] }]: KeyedItem): unknown => [
   short({ day, subs: subs.map(short) }),
 ];
 
-/** A day, and the digests of items whose newest answer of that day was delivered, joined without a separator. */
+/** A day, and the joined digests of delivered items whose newest answer is of the day. */
 type PackedDay = readonly [day: Day, digests: string];
 
 type PackedJobs = Omit<SavedJobs, "delivered"> & { readonly delivered: readonly PackedDay[] };
@@ -134,7 +129,7 @@ function packed(all: SavedJobs["delivered"]): readonly PackedDay[] {
 const unpacked = (days: readonly PackedDay[]): SavedJobs["delivered"] =>
   days.flatMap(([day, digests]) => (digests.match(/.{16}/g) ?? []).map((key) => [key, day] as const));
 
-/** Fields that have their default value are left out. */
+/** Removes fields that have their default value. */
 const short = (fields: object): JsonObject =>
   Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== 0 && value !== "" && !isEmpty(value)),

@@ -23,16 +23,16 @@ import {
 } from "../catalog/field-rules.ts";
 
 type RewriteOptions = {
-  /** Digests a value: UTF-8 as latin1 in, ASCII without quotes out. */
+  /** Digests a value (UTF-8 as latin1). Returns ASCII without quotes. */
   readonly hash?: ((bytes: string) => string) | undefined;
-  /** Gets each action on a row; once for a field of usual rows. `path`: the names down to the field. */
+  /** Called for each action on a row; in usual rows once per field. `path`: the names down to the field. */
   readonly acted?: (action: FieldAction, path: readonly string[]) => void;
 };
 
 /**
- * Returns a function that applies rules to rows in UTF-8 as latin1. It decodes names, and values keep their bytes, because
- * JSON.parse would round large integers. In a usual row, without objects and escaped names, it looks only at fields that
- * change: a tenth of the time. @throws Error for a line that is not a JSON object
+ * Returns a function that applies rules to rows (UTF-8 as latin1). Values keep their bytes, because JSON.parse would round
+ * large integers. In usual rows, without objects and escaped names, it searches only fields that change: a tenth of the time.
+ * @throws Error for a line that is not a JSON object
  */
 export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
   const rewriter = new LineRewriter(options);
@@ -45,7 +45,7 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
   };
 }
 
-/** A field that changes. `start`: its key. `dropped`: dropped fields from here on. `until`: the next key; "" at the end. */
+/** A field that changes. `start`: its key. `dropped`: the number of neighbouring dropped fields. `until`: the key after them, or "". */
 type FieldCut = {
   readonly start: string;
   readonly rule: FieldAction | FieldRules;
@@ -73,7 +73,7 @@ class LineRewriter {
   readonly #path: string[] = [];
   #text = "";
   #at = 0;
-  /** The text that leaves, up to `done`. */
+  /** The text to send, up to `done`. */
   #built = "";
   #done = 0;
 
@@ -91,7 +91,7 @@ class LineRewriter {
     return this.#built + line.slice(this.#done);
   }
 
-  /** As `rewrite`, for the line of a usual row. @param cuts in the order of the names */
+  /** Rewrites the line of a usual row. @param cuts in the order of the names */
   cut(line: string, cuts: readonly FieldCut[]): string {
     this.#begin(line);
     for (let nth = 0; nth < cuts.length; nth++) {
@@ -119,7 +119,7 @@ class LineRewriter {
     this.#done = 0;
   }
 
-  /** A member goes together with the comma before it, or else with the one after it. */
+  /** Applies rules to an object. A dropped member takes the comma before it along, or the comma after it if it is the first. */
   #object(rules: FieldRules): void {
     const text = this.#text;
     let [before, isFirst] = [0, true];
@@ -129,23 +129,23 @@ class LineRewriter {
       const end = skipString(text, start);
       const name = nameOf(text, start, end);
       this.#at = skipSpace(text, skipSpace(text, end) + 1);
-      const goes = !this.#stays(name, ruleFor(name, rules));
+      const isDropped = !this.#keeps(name, ruleFor(name, rules));
       const after = this.#at;
       this.#at = toNext(text, after, CLOSE_OBJECT);
-      if (goes) this.#replace(isFirst ? start : before, isFirst ? this.#at : after, "");
+      if (isDropped) this.#replace(isFirst ? start : before, isFirst ? this.#at : after, "");
       else isFirst = false;
       before = after;
     }
     this.#at += 1;
   }
 
-  /** Applies a rule to the value of a member. Returns false if the member goes. */
-  #stays(name: string, rule: FieldRule): boolean {
+  /** Applies a rule to the value of a member. @returns false if the member is dropped */
+  #keeps(name: string, rule: FieldRule): boolean {
     if (rule === "keep") return this.#skipped();
     this.#path.push(name);
-    const stays = "kind" in rule ? this.#act(rule) : this.#value(rule);
+    const isKept = "kind" in rule ? this.#act(rule) : this.#value(rule);
     this.#path.pop();
-    return stays;
+    return isKept;
   }
 
   #act(action: FieldAction): boolean {
@@ -158,7 +158,7 @@ class LineRewriter {
     return true;
   }
 
-  /** Applies the rules of an object to a value, which may be a list of objects or none. */
+  /** Applies the rules of an object to a value of any kind. */
   #value(rules: FieldRules): true {
     const start = this.#at;
     const first = this.#text.charCodeAt(start);
@@ -181,7 +181,7 @@ class LineRewriter {
     this.#at += 1;
   }
 
-  /** Digests a value, a list element by element; null stays null. */
+  /** Digests a value, and each element of a list. Null remains null. */
   #hashed(): true {
     const start = this.#at;
     const first = this.#text.charCodeAt(start);
@@ -196,7 +196,7 @@ class LineRewriter {
     return true;
   }
 
-  /** Replaces the text between two indexes, behind all earlier ones. */
+  /** Replaces the text between two indexes, which are after all earlier indexes. */
   #replace(start: number, end: number, instead: string): void {
     this.#built += this.#text.slice(this.#done, start) + instead;
     this.#done = end;

@@ -13,10 +13,17 @@ import {
 import { STREAMS, type StreamSettings, streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { lineRewriter } from "./line-rewriter.ts";
-import { onlyRules } from "./only-fields.ts";
-import { isUndeclared, problemsOf, rulesBy, type Setting, toSetting, unknownProblems } from "./settings.ts";
+import {
+  isUndeclared,
+  onlyRules,
+  problemsOf,
+  rulesBy,
+  type Setting,
+  toSetting,
+  unknownProblems,
+} from "./settings.ts";
 
-/** Decides which fields leave, and how: in rows, schemas, catalogs and messages. */
+/** Drops and hashes fields in rows, schemas, catalogs and messages. */
 export class Privacy implements FieldFilter {
   readonly #origins: ReadonlyMap<string, string>;
   readonly #settings: readonly Setting[];
@@ -77,7 +84,7 @@ export class Privacy implements FieldFilter {
     };
   }
 
-  /** Throws ConfigError for names that are not in a schema and not in a live row. @param liveNames gives names of live fields */
+  /** @throws ConfigError for names that are in no schema and in no live row @param liveNames returns the names in live rows */
   async refuseUnknown(liveNames: () => Promise<ReadonlySet<string>>): Promise<void> {
     const undeclared = this.#settings.filter((setting) => setting.stream === null && isUndeclared(setting));
     if (undeclared.length === 0) return;
@@ -104,16 +111,16 @@ export class Privacy implements FieldFilter {
 
 /** The block size of SHA-256 in bytes. */
 const BLOCK = 64;
-/** Node's own HMAC digests longer values. */
+/** Node's own HMAC digests longer values (bytes). */
 const MAX_POOLED = 4096;
 
-/** Returns HMAC-SHA-256 of latin1 bytes, in hex. Short values take two hashes (RFC 2104) in reused memory: half the time. */
+/** Returns HMAC-SHA-256 of latin1 bytes, in hex. Two hashes (RFC 2104) in reused memory take half the time for short values. */
 function hasher(salt: string): (bytes: string) => string {
   const key = Buffer.from(salt, "utf8");
   const padded = Buffer.concat([key.length > BLOCK ? createHash("sha256").update(key).digest() : key], BLOCK);
   const inner = Buffer.concat([padded.map((byte) => byte ^ 0x36)], BLOCK + MAX_POOLED);
   const outer = Buffer.concat([padded.map((byte) => byte ^ 0x5c)], BLOCK + 32);
-  /** Views of `inner` by the length of the value: making one costs a tenth of the digest. */
+  /** Views of `inner` by the length of the value. A new view would cost a tenth of the digest. */
   const beginnings: Buffer[] = [];
   return (bytes) => {
     const { length } = bytes;

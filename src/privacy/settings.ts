@@ -1,10 +1,16 @@
 import { quoted } from "../base/json.ts";
 import { nearestName } from "../base/text.ts";
-import { type FieldRule, type FieldRules, fieldNamesOf, KEEP_ALL } from "../catalog/field-rules.ts";
+import {
+  type FieldAction,
+  type FieldRule,
+  type FieldRules,
+  fieldNamesOf,
+  KEEP_ALL,
+} from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 
-/** One entry of a list of fields. `stream`: null for all. `path`: the names down to the field. */
+/** An entry of a list of fields. `stream`: null for all streams. `path`: the names down to the field. */
 export type Setting = {
   readonly name: string;
   readonly list: "only_fields" | "drop_fields" | "hash_fields";
@@ -12,14 +18,14 @@ export type Setting = {
   readonly path: readonly string[];
 };
 
-/** A dot leads into an object. A name that begins with a stream is a field of that stream. */
+/** Parses an entry: an optional stream, and the names down to the field, with dots between them. */
 export function toSetting(name: string, list: Setting["list"]): Setting {
   const [first = "", ...rest] = name.split(".");
   const isStream = rest.length > 0 && STREAMS.some((spec) => spec.name === first);
   return { name, list, stream: isStream ? first : null, path: isStream ? rest : [first, ...rest] };
 }
 
-/** Why the connector cannot obey a setting. Live rows decide later whether a field of any stream exists. */
+/** Why the connector cannot obey a setting. Fields without a stream are checked later against live rows. */
 export function problemsOf(setting: Setting, configured: readonly StreamSpec[]): readonly string[] {
   const { name, list, stream, path } = setting;
   const field = fieldOf(setting);
@@ -46,11 +52,11 @@ function neededText({ list, path }: Setting, spec: StreamSpec): string | undefin
   return cannot("primary key", "tables are merged by it");
 }
 
-/** The path without the `*` of `only_fields` for all that is in a field. */
+/** The path without the final `*` of `only_fields`, which means a complete object. */
 const fieldOf = ({ list, path }: Setting): readonly string[] =>
   list === "only_fields" && path.at(-1) === "*" ? path.slice(0, -1) : path;
 
-/** True for a field that no schema of the setting's streams has. */
+/** Whether no schema of the setting's streams has the field. */
 export function isUndeclared(setting: Setting): boolean {
   const field = fieldOf(setting);
   if (field.length === 0) return false;
@@ -60,7 +66,7 @@ export function isUndeclared(setting: Setting): boolean {
   return !STREAMS.some((spec) => hasIn(loadSchema(spec.name), field));
 }
 
-/** True if a schema has a field, or does not say what is in the object that would have it. */
+/** Whether a schema has a field, or does not name the members of the field's object. */
 function hasIn(schema: JsonSchema, path: readonly string[]): boolean {
   const [name = "", ...rest] = path;
   if (schema.properties === undefined) return schema.items === undefined || hasIn(schema.items, path);
@@ -70,16 +76,16 @@ function hasIn(schema: JsonSchema, path: readonly string[]): boolean {
 
 const allNames = (schema: JsonSchema): ReadonlySet<string> => fieldNamesOf(exampleOf(schema), new Set());
 
-/** A record that has every field of a schema. */
+/** A record with every field of a schema. */
 function exampleOf({ items, properties }: JsonSchema): unknown {
   if (properties === undefined) return items === undefined ? null : exampleOf(items);
   return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, exampleOf(inner)]));
 }
 
-/** The names of all fields that a schema has. */
+/** The names of all fields in all schemas. */
 const DECLARED: ReadonlySet<string> = new Set(STREAMS.flatMap(({ name }) => [...allNames(loadSchema(name))]));
 
-/** Why the connector cannot obey a setting whose field no schema has; none if a live row has it. */
+/** Why the connector cannot obey a setting whose field is in no schema; empty if a live row has the field. */
 export function unknownProblems(setting: Setting, live: ReadonlySet<string>): readonly string[] {
   const field = fieldOf(setting).join(".");
   if (live.has(field)) return [];
@@ -97,7 +103,7 @@ export function rulesBy(settings: readonly Setting[]): FieldRules {
   const all = settings.filter(({ list }) => list !== "only_fields");
   const everywhere = all.filter(({ stream }) => stream === null);
   const made = new Map<string, FieldRules>();
-  /** @param here settings whose path begins here */
+  /** @param here settings whose paths begin at this object */
   const rulesAt = (here: readonly Setting[]): FieldRules => {
     const id = JSON.stringify(here);
     const known = made.get(id);
@@ -118,4 +124,28 @@ export function rulesBy(settings: readonly Setting[]): FieldRules {
     return { kind: strongest.list === "drop_fields" ? "drop" : "hash", setting: strongest.name };
   };
   return all.length === 0 ? KEEP_ALL : rulesAt(all.filter(({ stream }) => stream !== null));
+}
+
+const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
+
+/** The rules of `only_fields` for a stream. Keys and cursors are always sent. */
+export function onlyRules(settings: readonly Setting[], { primaryKey, cursorField }: StreamSpec): FieldRules {
+  const paths = settings.flatMap(({ list, path }) => (list === "only_fields" ? [path] : []));
+  const rule = paths.length === 0 ? "keep" : onlyRuleOf(paths);
+  if (rule === "keep") return KEEP_ALL;
+  const needed = cursorField === null ? primaryKey : [...primaryKey, cursorField];
+  const kept = needed.map((name): [string, FieldRule] => [name, "keep"]);
+  return { defaultRule: NOT_NAMED, fields: new Map([...rule.fields, ...kept]) };
+}
+
+/** @param paths the rest of each path; an empty path names the value itself */
+function onlyRuleOf(paths: readonly (readonly string[])[]): "keep" | FieldRules {
+  if (paths.some(([name]) => name === "*")) return "keep";
+  const names = new Set(paths.flatMap(([name]) => name ?? []));
+  const fields = [...names].map((name): [string, FieldRule] => [
+    name,
+    onlyRuleOf(paths.filter(([first]) => first === name).map(([, ...rest]) => rest)),
+  ]);
+  const onlyObjects = !paths.some(({ length }) => length === 0);
+  return { defaultRule: NOT_NAMED, fields: new Map(fields), onlyObjects };
 }

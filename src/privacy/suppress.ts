@@ -6,40 +6,40 @@ import { textOf, unusable } from "../output/files/open-text.ts";
 /** A field that identifies a person or a company. */
 export type NamingField = "id" | ItemKind;
 
-/** The fields by which the rows of a stream are suppressed; the key comes first. */
+/** The fields by which the rows of a stream are suppressed. The key is first. */
 export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...NamingField[]]> = new Map([
   ["people", ["id", "email"]],
   ["companies", ["domain"]],
 ]);
 
-/** The name of a column, which a list may begin with. */
+/** The name of a column, in the first line of a list. */
 const HEADER = /^(?:e-?mail|domain|id)s?$/;
 const DIGEST = /^(?:sha256:)?[0-9a-f]{64}$/;
-/** MD5, SHA-1, and longer ones. */
+/** The digits of an MD5, SHA-1, SHA-256, SHA-384 or SHA-512 digest. */
 const DIGITS = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i;
-/** An e-mail or an id that no rule of items would change. */
+/** An e-mail or an id that is already in its normal form. */
 const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9][\w-]*)$/;
-/** Between the bars of an id. Names with dots have no hyphen at an end, as host names have none. */
+/** A part of an id between bars. Labels of names with dots do not begin or end with a hyphen, as in host names. */
 const LABEL = String.raw`[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]*[\p{L}\p{M}\p{N}_])?`;
 const ID_PART = new RegExp(String.raw`^(?:[\p{L}\p{M}\p{N}_-]+|${LABEL}(?:\.${LABEL})+)$`, "u");
 const LOCAL_PART = /^[\p{L}\p{N}_+][\p{L}\p{M}\p{N}_.+'-]*@/u;
-/** Separate the addresses of a text. A space is within one, or separates it from a name or another; so do some other signs. */
+/** Two ways to separate the addresses of a text. Spaces and some signs may be in an address, or between addresses. */
 const SEPARATORS = [/[,;<>\r\n]/, /[\s,;:<>()|/&?[\]{}"\u060c\u3001\uff0c\uff1b]/];
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
-/** 2 to this power is the number of marks: 20 for each of 100,000 names. Bits of 256 KiB stay in a processor's cache. */
+/** There are 2 to the power of 21 marks: 20 for each of 100,000 names. The 256 KiB of bits fit in a processor's cache. */
 const MARK_BITS = 21;
 
-/** The people, companies and items that `suppress_file` names, as normal forms and digests of them. */
+/** The people, companies and items of `suppress_file`, as normal forms and digests. */
 export class Suppression {
-  /** The number of lines that name one. */
+  /** The number of lines with an entry. */
   readonly entries: number;
-  /** Sentences for a person, about entries that may mean two things. */
+  /** Warnings about entries that may mean two things. */
   readonly warnings: readonly string[];
   readonly #names: ReadonlySet<string>;
   readonly #hasDigests: boolean;
-  /** A Set of 100,000 names is slow to search: no mark means that it lacks a value. */
+  /** A value without a mark is not in the Set of names. The marks are faster than a Set of 100,000 names. */
   readonly #marks = new Uint8Array(1 << (MARK_BITS - 3));
 
   constructor(entries: readonly (readonly string[])[], warnings: readonly string[] = []) {
@@ -53,12 +53,12 @@ export class Suppression {
     }
   }
 
-  /** A digest of all entries together. */
+  /** One digest of all entries. */
   get digest(): string {
     return hash("sha256", [...this.#names].sort().join("\n"));
   }
 
-  /** True if a value, or one in a list or object, is suppressed in any spelling. */
+  /** Whether a value, or any value in a list or object, is suppressed in any spelling. */
   has(field: NamingField, value: unknown): boolean {
     if (this.entries === 0 || value === null) return false;
     if (typeof value === "object") return Object.values(value).some((one) => this.has(field, one));
@@ -70,7 +70,7 @@ export class Suppression {
     });
   }
 
-  /** The fields that decide whether a row of a stream is suppressed; undefined if none do. */
+  /** The fields that decide whether a row of a stream is suppressed; undefined: the stream has no such fields. */
   groupsOf(stream: string) {
     const fields = this.entries === 0 ? undefined : SUPPRESSED_BY.get(stream);
     if (fields === undefined) return undefined;
@@ -82,7 +82,7 @@ export class Suppression {
         const value: unknown = JSON.parse(fromLatin1(json));
         return this.has(field, typeof value === "number" ? json : value);
       },
-      /** As `hasJson`, for strings that only case can change. */
+      /** Faster than `hasJson`. For strings whose normal form differs only in case. */
       hasUsual: (keyJson: string, otherJson: string | undefined): boolean =>
         (key === "id" ? this.#hasUsual(keyJson, idOf) : this.has(key, keyJson.slice(1, -1))) ||
         (otherJson !== undefined && this.#hasUsual(otherJson, lower)),
@@ -110,13 +110,13 @@ function markOf(text: string): number {
 }
 
 const bareOf = (text: string): string => text.replace(UNSEEN, "").normalize("NFC");
-/** In every script: a name in a list may be written in any case. */
+/** In all scripts, because a list may contain upper and lower case. */
 const lower = (text: string): string => text.toLowerCase();
-/** Ids are compared letter by letter, but for those that are hexadecimal numbers by their form. */
+/** The normal form of an id. Only the case of UUIDs has no meaning. */
 const idOf = (text: string): string => (UUID.test(text) ? lower(text) : text);
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Reads a suppression list; null suppresses none. Throws ConfigError, which names wrong lines and does not quote them. */
+/** Reads a suppression list; null: an empty list. @throws ConfigError with the numbers of wrong lines, but not their text */
 export function readSuppression(path: string | null): Suppression {
   if (path === null) return new Suppression([]);
   const name = `suppress_file "${path}"`;
@@ -143,16 +143,16 @@ export function readSuppression(path: string | null): Suppression {
   );
 }
 
-/** Returns "line 3", "lines 3, 5 and others", or "" if there is no such line. */
+/** Returns "line 3", "lines 3, 5 and others", or "". */
 function linesWith<One>(lines: readonly One[], isSuch: (line: One) => boolean): string {
   const found = lines.flatMap((line, nth) => (isSuch(line) ? [nth + 1] : []));
   if (found.length === 0) return "";
   return `line${found.length === 1 ? "" : "s"} ${found.slice(0, MAX_LINES_NAMED).join(", ")}${found.length > MAX_LINES_NAMED ? " and others" : ""}`;
 }
 
-/** Returns the normal forms of an entry, or undefined. A host name or a digest may also be an id. */
+/** Returns the normal forms of an entry; undefined for a wrong entry. A host name or a digest may also be an id. */
 function namesOf(entry: string): readonly string[] | undefined {
-  // An address may have an asterisk, and hardly does: this is a pattern.
+  // An asterisk is allowed in an address, but here it is probably a pattern.
   if (/[\s*]/.test(entry)) return undefined;
   const id = idOf(bareOf(entry));
   const bare = lower(id);

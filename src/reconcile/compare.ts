@@ -10,7 +10,7 @@ import { IN_TABLE, inRead, isShown, KeyTable, type Moment, NO_MOMENT, SUPPRESSED
 import type { DayDifference, Publish, Report } from "./results.ts";
 import { type TableForm, tableRows, unitOf } from "./table-file.ts";
 
-/** A table, a service, and how their rows are compared. */
+/** A table, a service, and the rules of their comparison. */
 export type Comparison = {
   readonly stream: string;
   readonly table: string;
@@ -18,18 +18,18 @@ export type Comparison = {
   readonly form: TableForm;
   /** Whether the config has filters for these rows. */
   readonly hasFilters: boolean;
-  /** How many keys may be gone; undefined: 100 or 1 % of the table, and at most half of it. */
+  /** The highest number of gone keys; undefined: 100 or 1 % of the table, and at most half of the table. */
   readonly mostGone: number | undefined;
-  /** Whether the syncs must have delivered a row of this date. */
+  /** Whether the syncs must have delivered a row of this date (epoch ms). */
   readonly isExpected: (at: number) => boolean;
-  /** How many rows the service has now; undefined: rows cannot move between days, or may share a key. */
+  /** Counts the rows of the service; undefined: rows cannot move between days, or may share a key. */
   readonly count: ((isFiltered: boolean) => Promise<Pick<Count, "rows" | "asked">>) | undefined;
   /**
-   * Reads every row, suppressed rows too; `isFiltered`, here and in a count: those that pass the filters of the config. A
-   * number is what the service counts when the read begins. @throws DataError for a read that is not proven complete
+   * Reads all rows, also suppressed rows. `isFiltered`, here and in `count`: only rows that match the config's filters. A
+   * number is the service's count when the read begins. @throws DataError for a read that is not proven complete
    */
   readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[] | number>;
-  /** How a key, and how a row, leaves under the privacy settings. */
+  /** A key, and a row, under the privacy settings. */
   readonly keyOf: (key: string) => string;
   readonly leave: (line: RawLine) => string;
   readonly isSuppressed: (row: JsonObject) => boolean;
@@ -41,10 +41,10 @@ export type Comparison = {
 
 type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
 
-/** A person who moves may be in no window of a read, so a read that lacks a row is repeated. */
+/** The number of attempts: a read is repeated if it lacks a row, because people may move between days during a read. */
 const MAX_READS = 4;
 
-/** Compares a table with the service, key by key. Throws ConfigError for a bad table, DataError for another table. */
+/** Compares a table with the service, key by key. @throws ConfigError for an unusable table, DataError for a table of other rows */
 export async function compare(comparison: Comparison): Promise<Report> {
   const { publish } = comparison;
   const differences = new Differences(comparison);
@@ -57,18 +57,14 @@ export async function compare(comparison: Comparison): Promise<Report> {
 }
 
 /**
- * Tells which rows the syncs must have delivered, by their dates (epoch ms; NaN: none).
- * @param state of the syncs; undefined: every row from `from` to `to`
+ * Returns a function that says whether the syncs must have delivered a row of a date (epoch ms; NaN: no date).
+ * @param state the state of the syncs; undefined: all rows from `from` to `to`
  */
-export function expectedBy(
-  state: RowState | undefined,
-  from: Day | null,
-  to: Day | null,
-): (at: number) => boolean {
+export function expectedBy(state: RowState | undefined, from: Day | null, to: Day | null) {
   const days = state?.days ?? [];
   const until = state === undefined ? LAST : instant(state.discoveredAt ?? "");
   const lastDay = days.at(-1)?.to ?? BEGINNING;
-  return (at) => {
+  return (at: number): boolean => {
     if (!(at >= OLDEST)) return state === undefined ? (from ?? to) === null : state.undated !== null;
     if (!(at <= until)) return false;
     const day = dayOf(at);
@@ -81,17 +77,17 @@ export function expectedBy(
 class Differences {
   readonly #comparison: Comparison;
   readonly #table = new KeyTable();
-  /** Whether a key of the table begins or ends with one, as loaders of fixed widths write them. */
+  /** Whether a key of the table begins or ends with a space, because some loaders pad keys. */
   #hasSpaces = false;
-  /** How many rows have each status. */
+  /** The number of rows by status. */
   readonly #rows: Record<RowStatus, number> = { same: 0, lost: 0, stale: 0, later: 0, new: 0, suppressed: 0 };
   readonly #days: Record<string, DayDifference> = {};
   #reads = 0;
   #rowsRead = 0;
-  /** How many of the rows that were counted before the last read it showed, and how many it lacks. */
+  /** Rows that were counted before the last read: the rows that the read showed, and the rows that it lacks. */
   #shown = 0;
   #missing = 0;
-  /** The newest dates (epoch ms) in the table, and among the rows that the service showed. */
+  /** The newest dates (epoch ms) in the table and in the service's rows. */
   #newestInTable = Number.NEGATIVE_INFINITY;
   #newestShown = Number.NEGATIVE_INFINITY;
 
@@ -106,29 +102,29 @@ class Differences {
       for (const { key, moment } of rows) {
         this.#hasSpaces ||= /^ | $/.test(key);
         if (isSuppressed({ [form.key]: key })) this.#table.mark(key, SUPPRESSED);
-        // A loader may have rounded the date up.
+        // A loader may round the date up.
         const least = moment.at - moment.unit / 2;
         if (least > this.#newestInTable) this.#newestInTable = least;
       }
     }
   }
 
-  /** Reads the table and the service. @returns the lost and stale rows as they leave */
+  /** Reads the table and the service. Yields the lost and stale rows, under the privacy settings. */
   async *rows(): AsyncGenerator<Buffer> {
     const { hasFilters } = this.#comparison;
     await this.#readTable();
     yield* this.#readUntilWhole(hasFilters);
-    // A person who left the filters of the config is not gone.
+    // A person who no longer matches the config's filters is not gone.
     if (this.#missing === 0 && hasFilters && this.#keysWith(this.isGone) > 0)
       yield* this.#readUntilWhole(false);
   }
 
-  /** Reads until a read lacks no row, and everyone twice if keys of the table are not shown. */
+  /** Reads until a read lacks no row. Without filters the program reads twice if keys of the table are not shown. */
   async *#readUntilWhole(isFiltered: boolean): AsyncGenerator<Buffer> {
     let most = 0;
     for (let reads = 1; reads <= MAX_READS; reads++) {
       const counted = yield* this.#read(isFiltered);
-      // A person who was counted in an earlier read may have left the filters, but hardly the service.
+      // Between two reads a person may stop matching the filters, but people seldom disappear from the service.
       most = isFiltered ? counted : Math.max(most, counted);
       this.#missing = Math.max(0, most - this.#shown);
       const isEnough = isFiltered || reads > 1 || this.#keysWith(this.isGone) === 0;
@@ -136,7 +132,7 @@ class Differences {
     }
   }
 
-  /** @returns how many rows were counted before the read; 0: they are not counted */
+  /** @returns the number of rows that were counted before the read; 0: rows are not counted */
   async *#read(isFiltered: boolean): AsyncGenerator<Buffer, number> {
     const { count, read, leave } = this.#comparison;
     const judges = isFiltered === this.#comparison.hasFilters;
@@ -146,7 +142,7 @@ class Differences {
     this.#shown = 0;
     for await (const lines of read(isFiltered)) {
       if (typeof lines === "number") {
-        // One of several copies of the data may lag, or be empty: the larger number counts.
+        // A replica of the service may be late or empty, so the larger number counts.
         if (counted !== undefined) rows = Math.max(rows, lines);
         continue;
       }
@@ -157,7 +153,7 @@ class Differences {
     return rows;
   }
 
-  /** Throws DataError if the service showed no key of the table, unless neither has any, or some without their spaces. */
+  /** @throws DataError if the service and the table have no common key, or common keys only without spaces */
   #requireCommonKey(): void {
     const cannot = `Cannot compare the table with "${this.#comparison.stream}"`;
     const padded = this.#hasSpaces ? this.#table.keys((marks) => isInTable(marks) && !isShown(marks)) : [];
@@ -173,14 +169,14 @@ class Differences {
     throw new DataError(`${cannot}: they have no key in common. ${why}`);
   }
 
-  /** Marks a key and counts its status. @param asked when the rows were counted (epoch ms) @returns whether it is lost or stale */
+  /** Marks a key and counts its status. @param asked the moment of the count (epoch ms) @returns whether the row is lost or stale */
   #take(line: RawLine, judges: boolean, asked = 0): boolean {
     const { form, keyOf, isSuppressed } = this.#comparison;
     const row = objectOf(parseRow(fromLatin1(line)));
     const value = row[form.key];
     this.#rowsRead += 1;
     if (typeof value !== "string" && typeof value !== "number") {
-      // A row without a key counts as often as it comes.
+      // A row without a key counts each time.
       this.#shown += 1;
       return false;
     }
@@ -217,13 +213,13 @@ class Differences {
   }
 
   /**
-   * A table that is newer than all that the service showed was filled by another replica. The one that was compared may
-   * lack the newest people, and those without a date.
+   * If the table is newer than all rows of the service, another replica filled the table. Then the read replica may lack the
+   * newest people, and people without a date.
    */
   readonly isGone = (marks: number, at: number): boolean =>
     isUnshown(marks) && (at <= this.#newestShown || this.#newestInTable <= this.#newestShown);
 
-  /** After the last row. */
+  /** Call it after the last row. */
   report(): Report {
     const { stream, began, requests, mostGone } = this.#comparison;
     const { lost, stale, later, new: isNew } = this.#rows;
@@ -246,7 +242,7 @@ class Differences {
     };
   }
 
-  /** The keys of the table that fit, as a column of CSV. */
+  /** The matching keys of the table, as a column of CSV. */
   async *keys(fits: (marks: number, at: number) => boolean): AsyncGenerator<string> {
     yield `${csvCell(this.#comparison.form.key)}\n`;
     for (const keys of this.#table.keys(fits)) yield keys.map((key) => `${csvCell(key)}\n`).join("");
@@ -254,7 +250,7 @@ class Differences {
 }
 
 const isInTable = (marks: number): boolean => (marks & IN_TABLE) !== 0;
-/** Not shown and not suppressed. */
+/** In the table, not shown and not suppressed. */
 const isUnshown = (marks: number): boolean => marks === IN_TABLE;
 const isSuppressedKey = (marks: number): boolean => isInTable(marks) && (marks & SUPPRESSED) !== 0;
 
@@ -263,7 +259,7 @@ function momentOf(value: unknown): Moment {
   return { at: instant(text), unit: unitOf(text) };
 }
 
-/** Equal at the coarser of their units, because loaders round. */
+/** Whether two moments are equal at the coarser unit, because loaders round. */
 function isSame(a: Moment, b: Moment): boolean {
   if (Number.isNaN(a.at)) return Number.isNaN(b.at);
   return Math.abs(a.at - b.at) < Math.max(a.unit, b.unit);

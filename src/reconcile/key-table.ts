@@ -1,24 +1,25 @@
 import { type Day, dayOf } from "../base/time.ts";
 import { KeyedHash } from "../sync/seen-rows.ts";
 
-/** The date of a row. `at`: epoch ms; NaN for none. `unit`: how many ms its text tells apart. */
+/** The date of a row. `at`: epoch ms; NaN without a date. `unit`: the precision of its text in ms. */
 export type Moment = { readonly at: number; readonly unit: number };
 
 export const NO_MOMENT: Moment = { at: Number.NaN, unit: 1 };
 
-/** One row of a table in a warehouse. */
+/** A row of a table in a warehouse. */
 export type TableRow = { readonly key: string; readonly moment: Moment };
 
-/** A key is in the table; it is suppressed. */
+/** Marks of a key: it is in the table, or it is suppressed. */
 export const IN_TABLE = 1;
 export const SUPPRESSED = 2;
-/** The service showed a key in one of at most 24 reads. @param nth from 1 on */
+/** The mark of a key that the service showed in a read. @param nth the read, from 1 to 24 */
 export const inRead = (nth: number): number => SUPPRESSED << nth;
 /** Whether the service showed a key in any read. */
 export const isShown = (marks: number): boolean => marks >= inRead(1);
 
-/** Numbers of each key: its digest (0: the slot is empty), its marks, and the two of its moment. */
+/** Numbers in a slot: the digest of a key (0: empty), its marks, and `at` and `unit` of its moment. */
 const WIDTH = 4;
+/** The table grows beyond this share of used slots. */
 const FULLEST = 0.8;
 
 /** Keys with their dates and marks: digests of 53 bits in a flat hash table, 32 bytes a slot. */
@@ -26,7 +27,7 @@ export class KeyTable {
   #cells = new Float64Array(WIDTH * 1_024);
   #size = 0;
   #bytes = Buffer.alloc(0);
-  /** The keys of the table, many in each text: a list in JSON. */
+  /** The keys of the table, as texts of JSON lists. */
   readonly #keys: Buffer[] = [];
   readonly #hash = new KeyedHash(crypto.getRandomValues(new Uint32Array(6)));
 
@@ -40,7 +41,7 @@ export class KeyTable {
     this.#keys.push(Buffer.from(JSON.stringify(added.map(({ key }) => key))));
   }
 
-  /** Adds marks to a key. @returns its moment, and its marks before; 0: the key is new */
+  /** Adds marks to a key. @returns its moment, and its earlier marks; 0: the key is new */
   mark(key: string, added = 0): Moment & { readonly marks: number } {
     const slot = this.#slotOf(key);
     const cells = this.#cells;
@@ -49,7 +50,7 @@ export class KeyTable {
     return { at: cells[slot + 2] ?? 0, unit: cells[slot + 3] ?? 0, marks };
   }
 
-  /** The keys of the table that fit, many at once, in the table's order. */
+  /** Yields the matching keys of the table, in batches, in the table's order. */
   *keys(fits: (marks: number, at: number) => boolean): Generator<readonly string[]> {
     for (const text of this.#keys) {
       const keys: readonly string[] = JSON.parse(text.toString());
@@ -60,7 +61,7 @@ export class KeyTable {
     }
   }
 
-  /** How many of the keys that fit have their date on each day. */
+  /** The number of matching keys by day. */
   byDay(fits: (marks: number, at: number) => boolean): Map<Day | "none", number> {
     const days = new Map<Day | "none", number>();
     for (let slot = 0; slot < this.#cells.length; slot += WIDTH) {
@@ -72,7 +73,7 @@ export class KeyTable {
     return days;
   }
 
-  /** The slot of a key, which is added if it is new. */
+  /** The slot of a key. A new key is added. */
   #slotOf(key: string): number {
     if (this.#bytes.length < key.length * 3) this.#bytes = Buffer.alloc(key.length * 6);
     this.#hash.setKey(this.#bytes, 0, this.#bytes.write(key, "utf8"));
@@ -85,7 +86,7 @@ export class KeyTable {
     return place;
   }
 
-  /** The slot of a digest, or the empty one that can take it. */
+  /** The slot of a digest, or an empty slot for it. */
   #find(digest: number): number {
     const cells = this.#cells;
     let slot = (digest % (cells.length / WIDTH)) * WIDTH;

@@ -5,18 +5,19 @@ import { type Cells, type Cut, readCells } from "../output/files/csv.ts";
 import { unusable } from "../output/files/open-text.ts";
 import { type Moment, NO_MOMENT, type TableRow } from "./key-table.ts";
 
-/** The columns of a table. `cursor` null: rows have no date. `zone`: of dates without an offset. */
+/** The columns of a table. `cursor` null: rows have no date. `zone`: the time zone of dates without an offset. */
 export type TableForm = {
   readonly key: string;
   readonly cursor: string | null;
   readonly zone: string | undefined;
 };
 
+/** A date without an offset. */
 const NAIVE = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?$/;
-/** How loaders write null. */
+/** The texts that loaders write for null, in lower case. */
 const NULLS: ReadonlySet<string> = new Set(["", "null", "none", "\\n", "nat"]);
 
-/** Key and date of each row. Columns are named like the stream's, in any spelling, or are the first two. Throws ConfigError. */
+/** Yields the key and the date of each row. @throws ConfigError for an unusable table */
 export async function* tableRows(path: string, form: TableForm): AsyncGenerator<readonly TableRow[]> {
   const momentIn = momentsIn(form.zone);
   const name = `table "${path}"`;
@@ -37,13 +38,13 @@ export async function* tableRows(path: string, form: TableForm): AsyncGenerator<
   for await (const found of readCells({ name, path, columns, isList: false, guess })) yield found.map(rowOf);
 }
 
-/** A column that a person named. */
+/** The name of a column. */
 const NAME = /^[\s"']*[\p{L}_][\p{L}\p{N}_ .-]*[\s"']*$/u;
 const DATE = /^[\s"']*\d{4}-\d\d-\d\d/;
-/** Shorter numbers are not dates. */
+/** Shorter texts are not dates. */
 const SHORTEST_DATE = 9;
 
-/** The first two columns: of a table without a header, whose first line has a date there, or of one with other names. */
+/** Guesses that the first two columns are key and date: without a header by a date in the first line, or with other names. */
 function firstTwo(cuts: readonly Cut[], { key, cursor }: TableForm) {
   const places = [0, 1];
   const dated = cuts.find(({ names: [, second] }) => second !== undefined && isDate(second));
@@ -67,8 +68,6 @@ function isDate(cell: string): boolean {
   );
 }
 
-const SAY_THE_ZONE = "Add --timezone, such as UTC, +02:00 or Europe/Berlin";
-
 /** Parses dates; returns a text for a date that cannot be used. @throws ConfigError for an unknown zone */
 function momentsIn(zone: string | undefined): (text: string) => Moment | string {
   const offsetAt = zone === undefined ? undefined : offsetsOf(zone);
@@ -77,13 +76,13 @@ function momentsIn(zone: string | undefined): (text: string) => Moment | string 
     const at = instant(text);
     if (Number.isNaN(at)) return "is not a date such as 2026-01-31T10:00:00Z";
     if (!NAIVE.test(text)) return { at, unit: unitOf(text) };
-    if (offsetAt === undefined) return `has no offset. ${SAY_THE_ZONE}`;
-    // The offset before a change of the clocks may not be the one after it.
+    if (offsetAt === undefined) return "has no offset. Add --timezone, such as UTC, +02:00 or Europe/Berlin";
+    // A change of the clocks may be between the two moments, so the offset is computed twice.
     return { at: at - offsetAt(at - offsetAt(at)), unit: unitOf(text) };
   };
 }
 
-/** How many ms a zone is ahead of UTC at a moment. */
+/** Returns the offset of a zone from UTC (ms) at a moment (epoch ms). @throws ConfigError for an unknown zone */
 function offsetsOf(zone: string): (at: number) => number {
   const fixed = msOf(zone.replace(/^(?:z|utc|gmt)$/i, "+00:00"));
   if (fixed !== undefined) return () => fixed;
@@ -104,7 +103,7 @@ function msOf(offset: string): number | undefined {
   return Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) * 60_000;
 }
 
-/** How many ms the text of a date tells apart. Epoch numbers from 1e11 on are ms or finer, smaller ones are seconds. */
+/** The precision of a date's text in ms. Epoch numbers below 1e11 are seconds, larger numbers are ms or finer. */
 export function unitOf(text: string): number {
   if (/^\d{4}-\d\d-\d\d$/.test(text)) return 86_400_000;
   if (/^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?!:)/.test(text)) return 60_000;

@@ -4,12 +4,12 @@ import { daysBetween, instant } from "../base/time.ts";
 import { type Coverage, joined, type Span, uncovered } from "../sync/coverage.ts";
 import { NEW_STATE, type RowState } from "../sync/state.ts";
 
-/** A state of one stream, and the file or folder that it is from. */
+/** A state of one stream, and the name of its file or folder. */
 export type NamedState = { readonly name: string; readonly state: RowState };
 
 /**
- * The union of several states. The cursor is the earliest `asked`: from there on, moved rows are read again.
- * @throws ConfigError for other services or filters, and for days that no state contains, unless `isPartial`
+ * Joins several states. The cursor is the earliest `asked`, because from then on moved rows must be read again.
+ * @throws ConfigError for different services or filters, and for days that no state contains, unless `isPartial`
  */
 export function mergeStates(stream: string, parts: readonly NamedState[], isPartial: boolean): RowState {
   const refuse = (why: string): never => {
@@ -45,7 +45,7 @@ export function mergeStates(stream: string, parts: readonly NamedState[], isPart
   return {
     ...NEW_STATE,
     ...{ service: common("service"), filters: common("filters") },
-    // Shards may be read with several keys of one organization. The next run checks that its key is of the same.
+    // Shards may be read with several keys of one organization. The next run checks that its key belongs to the organization.
     key: states.flatMap(({ key }) => key ?? []).sort()[0] ?? null,
     undated: states.flatMap(({ undated }) => undated ?? []).sort((a, b) => a.rows - b.rows)[0] ?? null,
     ...{ days, asked, sources, discoveredAt: earliest([newest, asked]) },
@@ -55,11 +55,11 @@ export function mergeStates(stream: string, parts: readonly NamedState[], isPart
 const inTime = (moments: readonly string[]): readonly string[] =>
   moments.toSorted((a, b) => instant(a) - instant(b));
 
-/** Null where a moment is not known, or there is none. */
+/** The earliest moment; null if any moment is unknown, or there are no moments. */
 const earliest = (moments: readonly (string | null)[]): string | null =>
   moments.includes(null) ? null : (inTime(moments.map(String))[0] ?? null);
 
-/** The union of several states' days. Spans are never cut: of two that overlap, only one counts. */
+/** Joins the days of several states. Spans are never cut: if two spans overlap, only the better span counts. */
 export function union(parts: readonly Coverage[]): Coverage {
   const spans = parts.flat().toSorted(byRank);
   const kept: Span[] = [];
@@ -68,10 +68,10 @@ export function union(parts: readonly Coverage[]): Coverage {
   return joined(kept.sort((a, b) => (a.from < b.from ? -1 : 1)));
 }
 
-/** Proven spans first, then those that cover more days; then in an order that does not depend on where they come from. */
+/** Compares spans: proven spans first, then longer spans, then an order that does not depend on the order of the states. */
 function byRank(a: Span, b: Span): number {
   const rank = ({ status }: Span): number => ["proven", "reread", "again", "missing"].indexOf(status);
   const length = ({ from, to }: Span): number => daysBetween(from, to);
-  // A number that is too low is read again. One that is too high hides rows.
+  // The lower number of rows is better: a number that is too low causes another read, and a number that is too high hides rows.
   return rank(a) - rank(b) || length(b) - length(a) || a.from.localeCompare(b.from) || a.rows - b.rows;
 }

@@ -8,13 +8,13 @@ import { missingDaysOf, uncovered } from "../sync/coverage.ts";
 import type { ReadSettings } from "../sync/range.ts";
 import type { DateRange } from "./split.ts";
 
-/** One line of a plan: the days of a shard, and its share of the key's requests (above 0, up to 1). */
+/** A line of a plan: the days of a shard, and its share of the key's requests (above 0, up to 1). */
 export type Shard = DateRange & {
   readonly version: 3;
-  /** 16 hexadecimal characters that no other plan has. */
+  /** The id of the plan: 16 hexadecimal characters. */
   readonly plan: string;
   readonly stream: string;
-  /** 0 is the oldest. */
+  /** The number of the shard; 0 is the oldest shard. */
   readonly shard: number;
   readonly share: number;
 };
@@ -33,7 +33,7 @@ const LINE = {
   },
 };
 
-/** Parses the lines of one plan, oldest first. Throws ConfigError for anything else. */
+/** Parses the lines of one plan, oldest first. @throws ConfigError for an unusable plan */
 export function parsePlan(text: string, path: string): readonly Shard[] {
   const unusablePlan = (why: string): ConfigError =>
     new ConfigError(
@@ -57,7 +57,7 @@ export function parsePlan(text: string, path: string): readonly Shard[] {
   return lines;
 }
 
-/** The config of a shard: its days and its share of the requests. The open shard reads undated people. Throws ConfigError. */
+/** The config of a shard: its days and requests. The open shard reads undated people. @throws ConfigError for unusable settings */
 export function shardConfig(
   config: Config,
   { from, to, share }: Shard,
@@ -73,22 +73,21 @@ export function shardConfig(
       `Cannot read a shard with less than one request per minute: its share is ${share} of ${config.requestsPerMinute}. ` +
         'Plan fewer shards, or raise "requests_per_minute" if the key allows it',
     );
-  // Rows only leave closed days: a shard that is read again continues with the day where it stopped.
+  // Closed days only lose rows, so an interrupted shard continues with its last day.
   const lookbackWindowDays = to === null ? config.lookbackWindowDays : 0;
   const readsUndated = to === null && config.startDate === null && config.endDate === null;
   const days = { startDate: from, endDate: to ?? config.endDate, lookbackWindowDays, readsUndated };
   return { ...config, ...days, requestsPerMinute };
 }
 
-/** The folder of a shard, which no other shard and no other plan has. */
+/** The name of a shard's folder, which differs for each shard and plan. */
 export const shardFolder = ({ plan, shard, from, to }: Shard): string =>
   `shard-${plan}-${shard}-${from ?? "start"}-${to ?? "open"}`;
 
-/** Whether a state has proven all days of a closed shard. @throws ConfigError for a state that cannot be read */
+/** Whether a state has proven all days of a closed shard. @throws ConfigError for an unusable state */
 export function isComplete({ stream, from, to }: Shard, saved: unknown): boolean {
   const state = parseRowState(stream, saved);
   if (state === null || to === null) return false;
-  return (
-    uncovered(state.days, [from ?? BEGINNING, to]).length === 0 && missingDaysOf(state.days).length === 0
-  );
+  const unread = uncovered(state.days, [from ?? BEGINNING, to]);
+  return unread.length + missingDaysOf(state.days).length === 0;
 }

@@ -2,35 +2,35 @@ import { addDays, BEGINNING, type Day, dayOf, earlier, instant, later } from "..
 import type { Service } from "../sync/service.ts";
 import { closedWindow, type DatedWindow } from "../sync/window.ts";
 
-/** The calls of planning. Each is one request. */
+/** The requests of planning. Each call is one request. */
 type Counter = Pick<Service, "count" | "rowAt">;
 
-/** How many rows some days have, and when that was asked (epoch ms by the service's clock). */
+/** The number of rows of a range of days, and the moment of the count (epoch ms by the service's clock). */
 export type Size = { readonly rows: number; readonly asked: number };
 
-/** The days of one shard, both included. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
+/** The first and last day of a shard. `from` null: the beginning. `to` null: the open shard, which reads up to now. */
 export type DateRange = { readonly from: Day | null; readonly to: Day | null; readonly rows: number };
 
-/** Dated rows only. `from` null: the beginning. `to` null: up to now. */
+/** The window of a shard's dated rows. `from` null: the beginning. `to` null: up to now. */
 export const shardWindow = (from: Day | null, to: Day | null): DatedWindow =>
   to === null
     ? { kind: "open", from: from ?? BEGINNING, undated: false }
     : closedWindow(from ?? BEGINNING, to);
 
-/** A quarter of an hour of a service that streams 1,000 rows a second. */
+/** A service that streams 1,000 rows a second needs about a quarter of an hour for a shard. */
 const ROWS_PER_SHARD = 1_000_000;
 const MAX_SHARDS = 1_000;
-/** A search by counts begins here. */
+/** A search by counts begins with this day. */
 const FIRST_GUESS = "1970-01-02" as Day;
 
-/** Days before yesterday only lose rows, so they can be read in any order. Null: no shard ends after them. */
+/** The end of the range, if it is before yesterday; else null. Earlier days only lose rows, so their order does not matter. */
 const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
   to === null || to > addDays(dayOf(asked), -2) ? null : to;
 
 /**
- * Splits a range into shards of about equal rows, oldest first, with one request each. The list says the day of a row; if it
- * does not, counts do. The last shard is open, unless the range ends before yesterday. There may be fewer shards.
- * @param wanted how many shards; undefined: one for each million rows and the open one
+ * Splits a range into shards of about equal rows, oldest first. The list of rows says the day of a row with one request; if
+ * it does not, counts find the day. The last shard is open, unless the range ends before yesterday.
+ * @param wanted the highest number of shards; undefined: one per million rows, and the open shard
  */
 export async function* splitRange(
   api: Counter,
@@ -42,7 +42,7 @@ export async function* splitRange(
   const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (end === null ? 1 : 0);
   const shards = Math.min(MAX_SHARDS, wanted ?? usual);
   const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
-  /** The days before `start` that are split off and not counted yet. */
+  /** The days of the last shard, whose rows are not counted yet. */
   let before: { readonly from: Day | null; readonly to: Day } | undefined;
   let [start, left] = [from, size.rows];
   for (let nth = 1; ; nth++) {
@@ -59,7 +59,7 @@ export async function* splitRange(
       before = undefined;
     }
     if (isLast) break;
-    // A day may have the rows of several shards.
+    // One day may contain the rows of several shards.
     if (left < place) continue;
     const at = instant(placed?.row?.cursor ?? "");
     let [low, high] = Number.isNaN(at) ? [start ?? FIRST_GUESS, latest] : [dayOf(at), dayOf(at)];
