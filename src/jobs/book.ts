@@ -93,15 +93,13 @@ export class Book {
   readonly #newItems = new Set<string>();
   #newCharges = NO_CHARGES;
   /** By the stream's name. */
-  readonly #streams: Map<string, Pick<SavedJobs, "cursor" | "generation">>;
+  readonly #streams = new Map<string, Pick<SavedJobs, "cursor" | "generation">>();
   #submitted = 0;
 
   constructor(options: BookOptions) {
     this.salt = options.salt;
     this.#options = options;
-    this.#streams = new Map(
-      options.streams.map(({ name, generation }) => [name, { cursor: null, generation }]),
-    );
+    for (const { name, generation } of options.streams) this.#streams.set(name, { cursor: null, generation });
   }
 
   /** The number of items that were ever submitted. */
@@ -189,8 +187,8 @@ export class Book {
     for (const [key, item] of this.#items) {
       const { day } = item;
       if (!isOwn(item) || !isTried(item)) continue;
-      const isLacking = selected.some(({ name }) => this.hasUndelivered(name, key));
-      const keepsHandle = items.length < MAX_HANDLES && isLacking;
+      const keepsHandle =
+        items.length < MAX_HANDLES && selected.some(({ name }) => this.hasUndelivered(name, key));
       const subs = item.subs.filter((sub) => !isFinished(sub) || (keepsHandle && sub.job !== null));
       const isDelivered = day !== "" && !this.hasUndelivered(stream, key);
       if (isDelivered) delivered.push([key, day]);
@@ -264,11 +262,6 @@ export class Book {
     return [...withStep(item.subs, "open"), ...[handle ?? []].flat()];
   }
 
-  /** Whether a stream received any answer of an item. */
-  hasDelivered(stream: string, key: string): boolean {
-    return (this.get(key).delivered[stream] ?? "") !== "";
-  }
-
   deliver(stream: string, key: string): void {
     this.#join(key, { delivered: { [stream]: this.get(key).day } });
   }
@@ -280,16 +273,14 @@ export class Book {
   }
 
   /**
-   * Whether a refresh is complete: some answer is known, all answers are delivered, and no named item is open or unknown.
-   * @param empties whether the table is empty if no item is named, because the inputs name suppressed items
+   * Whether a refresh is complete: all answers are delivered, and no named item is open or unknown. Without any known answer
+   * nothing is proven. @param empties whether an empty table is right if no item is named, because all are suppressed
    */
   isRefreshed(stream: string, empties: boolean): boolean {
     const named = [...this.#items].filter(([, { isNamed }]) => isNamed);
     if (named.length === 0) return empties;
-    const isKnown = named.some(([, { day }]) => day !== "");
-    return (
-      isKnown && named.every(([key, { subs }]) => !subs.some(isOut) && !this.hasUndelivered(stream, key))
-    );
+    const isDone = named.every(([key, { subs }]) => !subs.some(isOut) && !this.hasUndelivered(stream, key));
+    return isDone && named.some(([, { day }]) => day !== "");
   }
 
   /** The charges, and the jobs whose cost is not known yet. */

@@ -3,10 +3,9 @@ import { FRESH_MS, isInFlight, probesLeft } from "./due.ts";
 import { compare, isOut, type Submission } from "./join.ts";
 
 /** Counters of one day, sync and run. They only grow. `back`: submissions that the service did not take. */
-export type Spending = readonly [
-  ...[day: Day, sync: string, runId: string],
-  ...[submitted: number, back: number, credits: number],
-];
+export type Spending = readonly [day: Day, sync: string, runId: string, ...Amounts];
+
+type Amounts = readonly [submitted: number, back: number, credits: number];
 
 /** When an answer arrived (epoch ms), and its credits. */
 export type Price = readonly [at: number, credits: number];
@@ -52,15 +51,10 @@ function lastPrices(sorted: readonly Price[]): readonly Price[] {
 }
 
 /** The counters of a run after an addition. They belong to the day and the sync of the submission. */
-export function charge(
-  { spent }: Charges,
-  runId: string,
-  { at, sync }: Submission,
-  [submitted, back, credits]: readonly [submitted: number, back: number, credits: number],
-): Spending {
+export function charge({ spent }: Charges, runId: string, { at, sync }: Submission, more: Amounts): Spending {
   const none: Spending = [dayOf(at), sync, runId, 0, 0, 0];
   const known = spent.find((one) => keyOf(one) === keyOf(none)) ?? none;
-  return [dayOf(at), sync, runId, known[3] + submitted, known[4] + back, known[5] + credits];
+  return [dayOf(at), sync, runId, known[3] + more[0], known[4] + more[1], known[5] + more[2]];
 }
 
 /** The highest of the last prices in credits; 0: no answer has cost anything. */

@@ -141,7 +141,7 @@ export async function* deliver(
   const failure = isFirst ? failureOf(item, answer) : undefined;
   const hasEarlier = isFirst
     ? item.day !== "" || item.subs.some(({ step }) => step === "failed")
-    : book.hasDelivered(stream, key);
+    : (item.delivered[stream] ?? "") !== "";
   if (isFirst) {
     const cost = type.costOf(answer.value);
     spent.credits += Math.max(0, cost - sub.charged);

@@ -29,12 +29,6 @@ export type BuyReason = "new" | "doubted" | "refresh";
 export const isLastFailure = ({ subs }: Item): boolean =>
   withStep(subs, "failed").length >= FAILED_FOR.length;
 
-/** Whether the service refused the form of an item's last request. Other items are submitted first. */
-function isDoubted(item: Item): boolean {
-  const last = item.subs.at(-1);
-  return last?.step === "void" && last.code !== null;
-}
-
 /** The first moment (epoch ms) at which an item may be submitted; Infinity: never. */
 function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules): number {
   const never = Number.POSITIVE_INFINITY;
@@ -56,7 +50,9 @@ function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules):
 export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyReason | undefined {
   if (now < retryAt(item, rules)) return undefined;
   if (item.day !== "") return "refresh";
-  return isDoubted(item) ? "doubted" : "new";
+  // After the service refused the form of an item's request, other items are submitted first.
+  const last = item.subs.at(-1);
+  return last?.step === "void" && last.code !== null ? "doubted" : "new";
 }
 
 /** The next poll of an item's jobs, or its next submission (epoch ms). -Infinity: at once; Infinity: never. */

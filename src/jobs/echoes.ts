@@ -56,10 +56,8 @@ function maskRepeats(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>
     if (!isObject(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [hidden(name), clean(inner)]));
   };
-  const fields = Object.entries(record).map(([name, value]) =>
-    name === kind ? [name, value] : [name, clean(value)],
-  );
-  return Object.fromEntries(fields);
+  const fields = Object.entries(record).map(([name, value]) => [name, clean(value)]);
+  return { ...Object.fromEntries(fields), [kind]: item };
 }
 
 /** An escape before the item may end in a letter or digit, which does not belong to a word. */

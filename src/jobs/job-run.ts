@@ -10,7 +10,7 @@ import { SubmitFailures } from "./failures.ts";
 import { type Candidate, Inputs, type Rows } from "./inputs.ts";
 import type { Problem } from "./job-type.ts";
 import { withStep } from "./join.ts";
-import { type JobClients, jobTypesOf, limited, probeJobs } from "./kinds.ts";
+import { type JobClients, jobTypesOf, probeJobs } from "./kinds.ts";
 import type { Memory } from "./memory.ts";
 import { toJobState } from "./state.ts";
 
@@ -76,7 +76,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
   const { clock, signal, endsAt } = services;
   const configured = jobTypesOf(config).find((one) => one.setting === setting);
   if (configured === undefined) throw new Error(`Cannot work on "${stream}": its jobs are not configured`);
-  const type = limited(configured, memory.maxSubmissions(setting));
+  const type = memory.limited(configured);
   const book = memory.of(setting);
   const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
   const buys = !isRefresh && !isSecond;

@@ -17,13 +17,6 @@ export function jobTypesOf(config: Config): readonly JobType[] {
   ].filter((type) => type !== null);
 }
 
-/** A kind of job with a lower cap by sync. @param most submissions that a run without receipts and state may make */
-export function limited(type: JobType, most: number): JobType {
-  const { submissions } = type.caps;
-  const sync = Math.min(submissions.sync, most);
-  return { ...type, caps: { ...type.caps, submissions: { ...submissions, sync } } };
-}
-
 export type JobClients = { readonly publicApi: Client; readonly externalApi: Client };
 
 /** A job id that no service uses. */

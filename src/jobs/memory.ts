@@ -9,6 +9,7 @@ import type { LockRuntime } from "../output/files/lock.ts";
 import { codeOf } from "../output/files/reason.ts";
 import { Book, type BookStream } from "./book.ts";
 import { receiptsPathOf, saltOf } from "./identity.ts";
+import type { JobType } from "./job-type.ts";
 import { otherSalt, Receipts } from "./receipts.ts";
 import { parseJobState } from "./state.ts";
 
@@ -95,10 +96,12 @@ export class Memory {
     return book;
   }
 
-  /** The highest number of submissions of this run. */
-  maxSubmissions(setting: JobSetting): number {
-    const isForgotten = this.#isForgetful && !this.of(setting).hasState;
-    return isForgotten ? MAX_WITHOUT_MEMORY : Number.POSITIVE_INFINITY;
+  /** A kind of job. Without receipts and a state its cap by sync is lower. */
+  limited(type: JobType): JobType {
+    if (!this.#isForgetful || this.of(type.setting).hasState) return type;
+    const { submissions } = type.caps;
+    const sync = Math.min(submissions.sync, MAX_WITHOUT_MEMORY);
+    return { ...type, caps: { ...type.caps, submissions: { ...submissions, sync } } };
   }
 
   /** Writes changes to the receipts, if there are any. Returns when the changes are on the disk. */
@@ -195,6 +198,6 @@ const mayExist = (path: string): Promise<boolean> =>
 
 const otherKey = (path: string, own: string): ConfigError =>
   new ConfigError(
-    `Cannot know what was bought: the receipts "${path}" are from another key, and the state and "${own}" have nothing. ` +
+    `Cannot know what was bought: the receipts "${path}" are from another key, and the state and "${own}" contain nothing. ` +
       `If the key is new, set receipts_file to "${path}". If this is another organization, set it to "${own}"`,
   );

@@ -185,7 +185,7 @@ export class Receipts {
 export const otherSalt = (what: string, file?: string): ConfigError =>
   new ConfigError(
     `${what} cannot be used: its purchases are from another address or another hash_salt. Nothing is bought, because everything ` +
-      "would be bought again. Set them back. If this is another service, " +
+      "would be bought again. Use the old address and the old hash_salt. If this is another service, " +
       (file === undefined
         ? "reset the stream"
         : `move "${file}" away, or name another file in receipts_file`),
@@ -244,7 +244,7 @@ async function isThere(path: string): Promise<boolean> {
 const shared = (path: string): TransientError =>
   new TransientError(
     `Cannot continue with the receipts "${path}": another run writes to the same file. Give each run its own file, or mount ` +
-      "the folder of the file, because its lock is there",
+      "the folder of the file, because the lock is in the folder",
   );
 
 const unusable = (path: string, why: string, cause?: unknown): ConfigError =>
@@ -255,7 +255,7 @@ async function attempt<Result>(path: string, work: () => Promise<Result>): Promi
     return await work();
   } catch (cause) {
     if (cause instanceof ConfigError || cause instanceof TransientError) throw cause;
-    const why = `${reasonOf(cause)}. They prevent that something is bought twice`;
+    const why = `${reasonOf(cause)}. Receipts prevent that an item is bought twice`;
     throw unusable(path, `${why}. Make the file writable, or name another file in receipts_file`, cause);
   }
 }

@@ -15,7 +15,7 @@ import { readItemFile } from "./item-files.ts";
 import type { JobRun } from "./job-run.ts";
 import type { JobType } from "./job-type.ts";
 import { isFinished, isOut, STEPS, withStep } from "./join.ts";
-import { jobTypesOf, limited } from "./kinds.ts";
+import { jobTypesOf } from "./kinds.ts";
 import { Memory } from "./memory.ts";
 import { parseJobState } from "./state.ts";
 
@@ -74,7 +74,7 @@ export function* finalReport(run: JobRun): Generator<Notice> {
       `${plural(unknown, "submission")} got no answer and may have been charged. To submit again, set ` +
         `${type.settingName}.retry_unknown to true for one sync`,
     failures.isOutOfCredits &&
-      `out of credits or quota, with ${plural(left, "item")} waiting. The next sync tries one`,
+      `out of credits or quota, with ${plural(left, "item")} waiting. The next sync tries 1 item`,
     refused.length > 0 &&
       `the service refuses ${places.join(", ")}${refused.length > MAX_PLACES ? " and others" : ""}. They are submitted again ` +
         "after 30 days, or with the next refresh",
@@ -90,9 +90,9 @@ export function* finalReport(run: JobRun): Generator<Notice> {
 export const unfinishedRefresh = ({ stream }: JobRun): Notice =>
   warningOf(
     stream,
-    "this refresh is not complete, so that the destination keeps its rows: a listed item is open or unknown, its answer " +
+    "this refresh is not complete, so the destination keeps its rows: a listed item is open or unknown, its answer " +
       "cannot be asked for again, or no answer of any listed item is known. A refresh submits nothing. The next sync tries " +
-      "again. If it stays so, sync without a refresh",
+      "again. If this repeats, sync without a refresh",
   );
 
 const costs = ({ caps }: JobType): boolean => Number.isFinite(caps.credits.sync);
@@ -115,9 +115,12 @@ export async function forecastsOf(
   states: ReadonlyMap<string, unknown>,
 ): Promise<readonly Forecast[]> {
   const memory = await look(config, environment, states);
-  const types = jobTypesOf(config).map((type) => limited(type, memory.maxSubmissions(type.setting)));
   const place = receiptsPathOf(config, environment);
-  return await Promise.all(types.map((type) => forecastOf(type, config, memory.of(type.setting), place)));
+  return await Promise.all(
+    jobTypesOf(config).map((type) =>
+      forecastOf(memory.limited(type), config, memory.of(type.setting), place),
+    ),
+  );
 }
 
 /** Reads receipts and states without a lock. @throws ConfigError for unusable receipts */

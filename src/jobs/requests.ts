@@ -3,7 +3,6 @@ import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { instant } from "../base/time.ts";
 import type { Client } from "../service/client.ts";
 import { envelopeCode, knownCode, retryWhen } from "../service/error-table.ts";
-import { isUsableId, toSegment } from "./job-id.ts";
 import type { JobReply, JobType, SubmitReply } from "./job-type.ts";
 
 /** Submits one item with one request. The caller has already waited for the request's slot. */
@@ -97,6 +96,17 @@ export function takenJob(value: unknown): SubmitReply | undefined {
   if (typeof jobId !== "string" || !isUsableId(jobId)) return undefined;
   return { kind: "taken", jobId, due: toMoment(poll_after) };
 }
+
+/** An id of the service, as one segment of a path. @throws DataError for an id that would change the path or is too long */
+export function toSegment(id: string): string {
+  if (isUsableId(id)) return encodeURIComponent(id);
+  const why = `it has ${id.length} characters or contains what no path may contain`;
+  throw new DataError(`Cannot use an id of the service: ${why}. Tell the service's owner`);
+}
+
+/** Whether an id can be in a path: 1 to 200 characters of well-formed Unicode, not only dots. */
+const isUsableId = (id: string): boolean =>
+  id !== "" && id.length <= 200 && !/^\.{1,2}$/.test(id) && !/\p{Surrogate}/u.test(id);
 
 /** A moment that the service names, as epoch ms; null for anything else. Without a zone the moment is UTC. */
 export function toMoment(value: unknown): number | null {

@@ -40,11 +40,10 @@ const CHANGES = {
   prices: listOf(tuple(MOMENT, AMOUNT)),
 };
 const LINE = object({}, CHANGES);
-const INPUTS = listOf(object({ from: TEXT, filters: TEXT, state: { type: "object" } }));
 const STATE = object({
   ...{ cursor: orNull(TEXT), salt: TEXT, generation: { type: ["integer", "null"] }, ...CHANGES },
   delivered: listOf(tuple(DAY, { type: "string", format: "digests" })),
-  inputs: INPUTS,
+  inputs: listOf(object({ from: TEXT, filters: TEXT, state: { type: "object" } })),
 });
 
 const FORMATS = {
@@ -131,9 +130,7 @@ const unpacked = (days: readonly PackedDay[]): SavedJobs["delivered"] =>
 
 /** Removes fields that have their default value. */
 const short = (fields: object): JsonObject =>
-  Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== 0 && value !== "" && !isEmpty(value)),
-  );
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => !isDefault(value)));
 
-const isEmpty = (value: unknown): boolean =>
-  value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+const isDefault = (value: unknown): boolean =>
+  (value ?? 0) === 0 || value === "" || (Array.isArray(value) && value.length === 0);

@@ -30,7 +30,7 @@ export function mergeStates(stream: string, parts: readonly NamedState[], isPart
   if (unread.length > 0 && !isPartial) {
     const names = unread.map(([from, to]) => (from === to ? from : `${from} to ${to}`)).join(", ");
     refuse(
-      `none of them contains ${names}. Read the shards of these days and merge again, or add --partial: the next run reads ` +
+      `no state contains ${names}. Read the shards of these days and merge again, or add --partial: the next run reads ` +
         "these days",
     );
   }

@@ -23,10 +23,6 @@ const MAX_SHARDS = 1_000;
 /** A search by counts begins with this day. */
 const FIRST_GUESS = "1970-01-02" as Day;
 
-/** The end of the range, if it is before yesterday; else null. Earlier days only lose rows, so their order does not matter. */
-const closedEnd = (to: Day | null, { asked }: Size): Day | null =>
-  to === null || to > addDays(dayOf(asked), -2) ? null : to;
-
 /**
  * Splits a range into shards of about equal rows, oldest first. The list of rows says the day of a row with one request; if
  * it does not, counts find the day. The last shard is open, unless the range ends before yesterday.
@@ -38,10 +34,12 @@ export async function* splitRange(
   size: Size,
   wanted?: number,
 ): AsyncGenerator<DateRange> {
-  const end = closedEnd(to, size);
+  // Days before yesterday only lose rows, so the order of their reads does not matter.
+  const lastClosed = addDays(dayOf(size.asked), -2);
+  const end = to === null || to > lastClosed ? null : to;
   const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (end === null ? 1 : 0);
   const shards = Math.min(MAX_SHARDS, wanted ?? usual);
-  const latest = end === null ? addDays(dayOf(size.asked), -2) : addDays(end, -1);
+  const latest = end === null ? lastClosed : addDays(end, -1);
   /** The days of the last shard, whose rows are not counted yet. */
   let before: { readonly from: Day | null; readonly to: Day } | undefined;
   let [start, left] = [from, size.rows];

@@ -86,7 +86,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     { after: HOUR, bought: [], delivered: B },
   ],
   "out of credits or quota": [
-    { ...OUT_OF_CREDITS, warns: "out of credits or quota, with 4 items waiting. The next sync tries one" },
+    { ...OUT_OF_CREDITS, warns: "out of credits or quota, with 4 items waiting. The next sync tries 1 item" },
     OUT_OF_CREDITS,
     { bought: ITEMS },
   ],

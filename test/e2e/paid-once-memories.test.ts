@@ -41,7 +41,7 @@ const PYAIRBYTE: Sync = { ids: { ...refresh(1, 1).ids, destination_sync_mode: "o
 const REFUSES_D: Sync = { behaviour: refusing(400, "SOURCE_NOT_VERIFIABLE", [D]) };
 const incomplete: Sync = {
   ...{ fails: "transient_error", says: '"INCOMPLETE"' },
-  warns: "this refresh is not complete, so that the destination keeps its rows",
+  warns: "this refresh is not complete, so the destination keeps its rows",
 };
 const numbered = (sync_id: number, sync: Sync = {}): Sync => ({
   ...{ ids: { sync_id, generation_id: 1, minimum_generation_id: 0 }, ...sync },

@@ -187,7 +187,7 @@ describe("state merge", () => {
     for (const [a, b, why] of [
       [singer({ people, companies: people }), singer({ people: others }), /b?a\.json", and not/],
       [singer({ people }), singer({ people: null }), /b\.json": it has no stream with dates/],
-      [singer({ people }), late, /none of them contains 2026-02-01 to 2026-02-02\. /],
+      [singer({ people }), late, /no state contains 2026-02-01 to 2026-02-02\. /],
     ] as const) {
       const ended = await merge([a, b]);
       expect(ended).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(why) });

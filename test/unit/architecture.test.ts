@@ -88,11 +88,11 @@ const GUESTS: ReadonlySet<string> = new Set(["jobs", "privacy", "reconcile", "sh
 const FOR_TESTS = new Set(
   [
     "commands/guests",
-    "jobs/job-id",
     "jobs/join",
     "jobs/book",
     "jobs/charges",
     "jobs/receipts",
+    "jobs/requests",
     "privacy/line-rewriter",
     "service/fast-match",
     "service/read-export",

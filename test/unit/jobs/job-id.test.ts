@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { toSegment } from "../../../src/jobs/job-id.ts";
+import { toSegment } from "../../../src/jobs/requests.ts";
 
 it("asks for a job only below its folder, for any id", () => {
   for (const id of ["...", "a/b?c#d", "../x", "é😀 %2e", "x".repeat(200)]) {
