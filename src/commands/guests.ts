@@ -83,7 +83,7 @@ async function openFor(
     endsAt: began + (config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,
     rowsOf: (from) => ({
       from,
-      under: JSON.stringify([session.service, session.keyId, session.filters(ROWS[from])]),
+      basis: JSON.stringify([session.service, session.keyId, session.filters(ROWS[from])]),
       read: (saved) =>
         new RowReader(ROWS[from], session).read({ configured: incremental(from) }, { schema: null }, saved),
     }),
@@ -99,7 +99,7 @@ const ROWS = { people: PEOPLE, companies: COMPANIES };
 const readerOf = (spec: JobStreamSpec, session: Session, jobs: () => Jobs | undefined): Reader => ({
   spec,
   probe: async () => {
-    await probeJobs(spec, session.clients);
+    await probeJobs(spec.setting, session.clients);
     return {};
   },
   sample: async () => [],

@@ -68,13 +68,13 @@ export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charg
 
 export type Account = ReturnType<typeof accountOf>;
 
-/** Unanswered submissions. `awaited`: submissions whose answers this connection asks for. */
-type Out = { readonly unanswered: readonly Submission[]; readonly awaited: readonly Submission[] };
-
-/** The money that was spent, and that open jobs may cost. The program compares it with the caps. */
+/**
+ * The money that was spent, and that open jobs may cost. The program compares it with the caps.
+ * @param submissions all unanswered submissions, and the submissions whose answers this connection asks for
+ */
 export function accountOf(
   charges: Charges,
-  { unanswered, awaited }: Out,
+  { unanswered, awaited }: Readonly<Record<"unanswered" | "awaited", readonly Submission[]>>,
   { syncId, runId }: { readonly syncId: string; readonly runId: string },
   now: number,
 ) {
@@ -83,9 +83,9 @@ export function accountOf(
   // No run waits for lost answers, for submissions of killed runs, or for jobs of earlier days without a usable result.
   const isLost = ({ id, step, asked, code, at }: Submission): boolean =>
     step === "unknown" ? asked !== null || !id.startsWith(`${runId}.`) : code !== null && dayOf(at) < today;
-  const charged = (isIt: Period): Charged => {
-    const { submitted, credits } = chargedIn(charges, isIt);
-    const out = uncharged.filter(({ at, sync }) => isIt(dayOf(at), sync));
+  const charged = (isInPeriod: Period): Charged => {
+    const { submitted, credits } = chargedIn(charges, isInPeriod);
+    const out = uncharged.filter(({ at, sync }) => isInPeriod(dayOf(at), sync));
     const lost = out.filter(isLost).length;
     return { submitted, credits: credits + lost * priceOfLost(charges), open: out.length - lost };
   };
@@ -120,10 +120,10 @@ type Period = (day: Day, sync: string) => boolean;
 /** The charges of one period. `open`: submissions whose cost is not known yet. */
 export type Charged = { readonly submitted: number; readonly credits: number; readonly open: number };
 
-function chargedIn({ spent }: Charges, isIt: Period): Omit<Charged, "open"> {
+function chargedIn({ spent }: Charges, isInPeriod: Period): Omit<Charged, "open"> {
   const sum = { submitted: 0, credits: 0 };
   for (const [day, sync, , submitted, back, credits] of spent) {
-    if (!isIt(day, sync)) continue;
+    if (!isInPeriod(day, sync)) continue;
     sum.submitted += submitted - back;
     sum.credits += credits;
   }

@@ -16,7 +16,7 @@ export function companyLookups(settings: CompanyLookup): JobType {
   return {
     ...{ setting: "companyLookup", settingName: "company_lookup", noun: "company look-up" },
     ...{ kind: "domain", list: settings.domains, file: settings.domainsFile },
-    froms: [...(fromCompanies ? (["companies"] as const) : []), ...(fromPeople ? (["people"] as const) : [])],
+    inputStreams: [...(fromCompanies ? (["companies"] as const) : []), ...(fromPeople ? (["people"] as const) : [])],
     caps: {
       submissions: { sync: settings.maxLookupsPerSync, day: Number.POSITIVE_INFINITY },
       credits: {

@@ -18,8 +18,8 @@ export function linesOf(
   const parser = new RowParser({ key: "", cursor: null, ...check });
   return (records) => {
     const { left, suppressed } = unsuppressed(records, suppression);
-    const leaving = hide === null ? left : left.map((record) => maskRepeats(record, kind, hide));
-    return { lines: parser.toLines(leaving), suppressed };
+    const masked = hide === null ? left : left.map((record) => maskRepeats(record, kind, hide));
+    return { lines: parser.toLines(masked), suppressed };
   };
 }
 

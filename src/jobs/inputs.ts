@@ -17,7 +17,7 @@ export type Candidate = { readonly key: string; readonly item: string; readonly 
 export type Rows = {
   readonly from: "people" | "companies";
   /** The service, the key and the filters: a state of other ones is useless. */
-  readonly under: string;
+  readonly basis: string;
   /** The events of rows that the state does not cover. The rows have all fields, also fields that are dropped or hashed later. */
   read(saved: unknown): AsyncIterable<Event>;
 };
@@ -117,13 +117,13 @@ export class Inputs {
     for (const cursor of isWanted ? [] : this.#cursors) book.inputs.set(cursor.from, cursor);
   }
 
-  async *#readRows({ from, under, read }: Rows): AsyncGenerator<readonly Candidate[]> {
+  async *#readRows({ from, basis, read }: Rows): AsyncGenerator<readonly Candidate[]> {
     const { type, now, book, notify, scansAll } = this.#options;
     const { refreshAfterDays, retryUnknown } = type.resubmitRules;
     // Under these rules an item of an old row may be due again.
     const readsAll = scansAll || refreshAfterDays !== null || retryUnknown;
     // Once a month all rows are read, because items that were refused or failed long ago may be due again.
-    const filters = `${dayOf(now()).slice(0, 7)} ${under}`;
+    const filters = `${dayOf(now()).slice(0, 7)} ${basis}`;
     const cursor = book.inputs.get(from);
     let state = readsAll || cursor?.filters !== filters ? undefined : cursor.state;
     const texts = new Set<string>();

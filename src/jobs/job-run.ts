@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { JobStreamSpec } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
-import type { Processes } from "../output/files/processes.ts";
+import type { LockRuntime } from "../output/files/lock.ts";
 import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
 import { linesOf } from "./echoes.ts";
@@ -20,23 +20,20 @@ const STATE_MS = 5_000;
 const SIGN_OF_LIFE_MS = 180_000;
 
 /** Services that the run provides to jobs. */
-export type JobServices = JobClients & {
-  readonly environment: Environment;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly pid: number;
-  /** Says whether the run that wrote a lock still runs. */
-  readonly processes?: Processes | undefined;
-  /** The end of the run, by the monotonic clock (ms). */
-  readonly endsAt: number;
-  /** Called before each submission. @throws TransientError if another run took the state file */
-  checkState(): Promise<void>;
-  /** The rows of a stream that names items. */
-  rowsOf(from: Rows["from"]): Rows;
-  /** Returns a function that replaces repeats of a field's value in a record; null if the field is sent unchanged. */
-  replacementFor(stream: string, field: string): ((value: string) => string) | null;
-  notify(text: string): void;
-};
+export type JobServices = JobClients &
+  Pick<LockRuntime, "signal" | "pid" | "processes"> & {
+    readonly environment: Environment;
+    readonly clock: Clock;
+    /** The end of the run, by the monotonic clock (ms). */
+    readonly endsAt: number;
+    /** Called before each submission. @throws TransientError if another run took the state file */
+    checkState(): Promise<void>;
+    /** The rows of a stream that names items. */
+    rowsOf(from: Rows["from"]): Rows;
+    /** Returns a function that replaces repeats of a field's value in a record; null if the field is sent unchanged. */
+    replacementFor(stream: string, field: string): ((value: string) => string) | null;
+    notify(text: string): void;
+  };
 
 /** The inputs of one stream's run. */
 type RunOptions = {
@@ -88,12 +85,12 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
     maxWait: isSecond ? 0 : type.maxWait,
     inputs: new Inputs({
       ...{ type, book, stream, scansAll, suppressed: config.suppressed, notify: services.notify },
-      sources: type.froms.map((from) => services.rowsOf(from)),
+      sources: type.inputStreams.map((from) => services.rowsOf(from)),
       now: () => client.now(),
     }),
     /** Resolves when the service's clock is known. */
     ready: async (): Promise<void> => {
-      if (!client.knowsTime) await probeJobs(spec, services);
+      if (!client.knowsTime) await probeJobs(setting, services);
     },
     toLines: linesOf(check, type.kind, config.suppressed, services.replacementFor(stream, type.kind)),
     /** @throws TransientError if another run has taken the receipts or the state file */

@@ -38,7 +38,7 @@ export async function openJobs(
   const syncId = orders.find((order) => order.syncId !== null)?.syncId ?? null;
   const { environment, signal, pid, processes, notify } = services;
   // A lock is judged by real time.
-  const lock = { clock: systemClock, signal, pid, notify, ...(processes && { processes }) };
+  const lock = { clock: systemClock, signal, pid, processes, notify };
   const memory = await Memory.open({ config, environment, states, streams, lock, syncId });
   /** The settings of streams that submit in this run. */
   const started = new Set<JobSetting>();

@@ -1,5 +1,5 @@
 import { isObject } from "../base/json.ts";
-import type { JobStreamSpec } from "../catalog/streams.ts";
+import type { JobSetting } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import type { Client } from "../service/client.ts";
 import { envelopeCode } from "../service/error-table.ts";
@@ -23,10 +23,7 @@ export type JobClients = { readonly publicApi: Client; readonly externalApi: Cli
 const MADE_UP_JOB = "job_0_check";
 
 /** Polls a job that does not exist, which buys nothing. @throws ConnectorError if the key cannot use a setting's jobs */
-export async function probeJobs(
-  { setting }: Pick<JobStreamSpec, "setting">,
-  { publicApi, externalApi }: JobClients,
-): Promise<void> {
+export async function probeJobs(setting: JobSetting, { publicApi, externalApi }: JobClients): Promise<void> {
   const isCheck = setting === "emailCheck";
   const [client, what] = isCheck ? [publicApi, "check e-mails"] : [externalApi, "use the External API"];
   const path = (isCheck ? CHECK_RESULT : LOOKUP_RESULT).replace("{job}", MADE_UP_JOB);

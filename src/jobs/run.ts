@@ -35,7 +35,7 @@ async function* begin(run: JobRun): AsyncGenerator<Event> {
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (buys) yield* openingReport(run, candidates.length);
   // Items of earlier rows are wanted although no list names them.
-  yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.froms.length === 0));
+  yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.inputStreams.length === 0));
 }
 
 /** Whether the next step is a request, so that the service's clock must be known. */

@@ -13,15 +13,7 @@ import {
 import { STREAMS, type StreamSettings, streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { lineRewriter } from "./line-rewriter.ts";
-import {
-  isUndeclared,
-  onlyRules,
-  problemsOf,
-  rulesBy,
-  type Setting,
-  toSetting,
-  unknownProblems,
-} from "./settings.ts";
+import { isUndeclared, problemsOf, rulesOf, type Setting, toSetting, unknownProblems } from "./settings.ts";
 
 /** Drops and hashes fields in rows, schemas, catalogs and messages. */
 export class Privacy implements FieldFilter {
@@ -54,7 +46,7 @@ export class Privacy implements FieldFilter {
   rules(stream: string): FieldRules {
     const settings = this.#settings.filter((setting) => (setting.stream ?? stream) === stream);
     const spec = STREAMS.find(({ name }) => name === stream);
-    return joined(rulesBy(settings), spec === undefined ? KEEP_ALL : onlyRules(settings, spec));
+    return rulesOf(settings, spec);
   }
 
   replacementFor(stream: string, field: string): ((value: string) => string) | null {

@@ -1,12 +1,6 @@
 import { quoted } from "../base/json.ts";
 import { nearestName } from "../base/text.ts";
-import {
-  type FieldAction,
-  type FieldRule,
-  type FieldRules,
-  fieldNamesOf,
-  KEEP_ALL,
-} from "../catalog/field-rules.ts";
+import { type FieldRule, type FieldRules, fieldNamesOf, joined, KEEP_ALL } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema, propertiesOf } from "../catalog/schema.ts";
 import { STREAMS, type StreamSpec } from "../catalog/streams.ts";
 
@@ -98,8 +92,12 @@ function suggestion(name: string, names: Iterable<string>): string {
   return nearest === undefined ? "" : `. Did you mean ${quoted(nearest)}?`;
 }
 
+/** The rules of all lists for a stream. */
+export const rulesOf = (settings: readonly Setting[], spec: StreamSpec | undefined): FieldRules =>
+  joined(rulesBy(settings), spec === undefined ? KEEP_ALL : onlyRules(settings, spec));
+
 /** The rules of `drop_fields` and `hash_fields` for a stream. A setting for all streams applies at every depth. */
-export function rulesBy(settings: readonly Setting[]): FieldRules {
+function rulesBy(settings: readonly Setting[]): FieldRules {
   const all = settings.filter(({ list }) => list !== "only_fields");
   const everywhere = all.filter(({ stream }) => stream === null);
   const made = new Map<string, FieldRules>();
@@ -126,10 +124,10 @@ export function rulesBy(settings: readonly Setting[]): FieldRules {
   return all.length === 0 ? KEEP_ALL : rulesAt(all.filter(({ stream }) => stream !== null));
 }
 
-const NOT_NAMED: FieldAction = { kind: "drop", setting: "only_fields" };
+const NOT_NAMED = { kind: "drop", setting: "only_fields" } as const;
 
 /** The rules of `only_fields` for a stream. Keys and cursors are always sent. */
-export function onlyRules(settings: readonly Setting[], { primaryKey, cursorField }: StreamSpec): FieldRules {
+function onlyRules(settings: readonly Setting[], { primaryKey, cursorField }: StreamSpec): FieldRules {
   const paths = settings.flatMap(({ list, path }) => (list === "only_fields" ? [path] : []));
   const rule = paths.length === 0 ? "keep" : onlyRuleOf(paths);
   if (rule === "keep") return KEEP_ALL;

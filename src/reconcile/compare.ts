@@ -31,7 +31,7 @@ export type Comparison = {
   readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[] | number>;
   /** A key, and a row, under the privacy settings. */
   readonly keyOf: (key: string) => string;
-  readonly leave: (line: RawLine) => string;
+  readonly toOutput: (line: RawLine) => string;
   readonly isSuppressed: (row: JsonObject) => boolean;
   readonly requests: () => number;
   readonly publish: Publish;
@@ -134,8 +134,8 @@ class Differences {
 
   /** @returns the number of rows that were counted before the read; 0: rows are not counted */
   async *#read(isFiltered: boolean): AsyncGenerator<Buffer, number> {
-    const { count, read, leave } = this.#comparison;
-    const judges = isFiltered === this.#comparison.hasFilters;
+    const { count, read, toOutput } = this.#comparison;
+    const countsStatus = isFiltered === this.#comparison.hasFilters;
     const counted = await count?.(isFiltered);
     let rows = counted?.rows ?? 0;
     this.#reads += 1;
@@ -146,8 +146,8 @@ class Differences {
         if (counted !== undefined) rows = Math.max(rows, lines);
         continue;
       }
-      const differing = lines.filter((line) => this.#take(line, judges, counted?.asked));
-      yield Buffer.from(differing.map((line) => `${leave(line)}\n`).join(""), "latin1");
+      const differing = lines.filter((line) => this.#take(line, countsStatus, counted?.asked));
+      yield Buffer.from(differing.map((line) => `${toOutput(line)}\n`).join(""), "latin1");
     }
     this.#requireCommonKey();
     return rows;
@@ -170,7 +170,7 @@ class Differences {
   }
 
   /** Marks a key and counts its status. @param asked the moment of the count (epoch ms) @returns whether the row is lost or stale */
-  #take(line: RawLine, judges: boolean, asked = 0): boolean {
+  #take(line: RawLine, countsStatus: boolean, asked = 0): boolean {
     const { form, keyOf, isSuppressed } = this.#comparison;
     const row = objectOf(parseRow(fromLatin1(line)));
     const value = row[form.key];
@@ -188,7 +188,7 @@ class Differences {
     const before = this.#table.mark(keyOf(key), read | (isHidden ? SUPPRESSED : 0));
     const wasThere = isInTable(before.marks) || isShown(before.marks) || moment.at < asked;
     if (wasThere && (before.marks & read) === 0) this.#shown += 1;
-    if (!judges || isShown(before.marks)) return false;
+    if (!countsStatus || isShown(before.marks)) return false;
     const status = isHidden ? "suppressed" : this.#statusOf(before, moment);
     this.#rows[status] += 1;
     if (status !== "lost" && status !== "stale") return false;

@@ -37,11 +37,8 @@ export function mergeStates(stream: string, parts: readonly NamedState[], isPart
   const begun = states.filter((state) => state.asked !== null || state.days.length > 0);
   const asked = earliest(begun.map((state) => state.asked ?? state.discoveredAt));
   const newest = inTime(states.flatMap(({ discoveredAt }) => discoveredAt ?? [])).at(-1) ?? null;
-  const lists = states.map(({ sources }) => sources);
-  const sources = lists.reduce(
-    (all, own) => all && own && all.filter((slug) => own.includes(slug)),
-    lists[0] ?? null,
-  );
+  const [some = null, ...others] = states.map(({ sources }) => sources);
+  const sources = others.reduce((all, own) => all && own && all.filter((slug) => own.includes(slug)), some);
   return {
     ...NEW_STATE,
     ...{ service: common("service"), filters: common("filters") },

@@ -35,7 +35,7 @@ export type LockRuntime = {
   /** Only shown to people: in a container it has no meaning. */
   readonly pid: number;
   /** Tells whether a process of this machine still runs. Without it, only watching tells. */
-  readonly processes?: Processes;
+  readonly processes?: Processes | undefined;
   /** Takes what must be done when the process is ended by force. */
   readonly atEnd?: (act: () => void) => void;
   /** Takes a sentence about a lock that is watched. */
