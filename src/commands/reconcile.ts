@@ -143,7 +143,7 @@ async function compared(
       isDated && !spec.sampled ? (by) => begin().then(() => serviceOf(by).count({ kind: "all" })) : undefined,
     requests: () => session.usage.requests,
     keyOf: privacy.replacementFor(stream, key) ?? ((value) => value),
-    toOutput: (line) => rewrite?.(line) ?? line,
+    mask: (line) => rewrite?.(line) ?? line,
     isSuppressed: (row) => fields.some((field) => config.suppressed.has(field, row[field])),
   });
 }

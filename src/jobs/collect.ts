@@ -67,10 +67,7 @@ async function* take(run: JobRun, job: Watched, given: JobReply): AsyncGenerator
   const reply = yield* judged(run, job, given);
   if (given.kind !== "silent") collecting.silentInARow = 0;
   if (given.kind === "pending" || reply.kind === "answered") collecting.isProper = true;
-  if (reply.kind !== "answered" && reply.kind !== "pending") {
-    await takeProblem(run, job, reply);
-    return;
-  }
+  if (reply.kind !== "answered" && reply.kind !== "pending") return await takeProblem(run, job, reply);
   job.lastProblem = undefined;
   if (reply.kind === "answered") yield* deliver(run, job, reply.answer);
   else {

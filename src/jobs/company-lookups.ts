@@ -12,11 +12,12 @@ const MAX_COST = 1_000_000_000;
 
 /** Look-ups of companies. Each contact of the result costs 1 credit. */
 export function companyLookups(settings: CompanyLookup): JobType {
-  const { webhookUrl, fromCompanies, fromPeople } = settings;
+  const { webhookUrl, fromCompanies: companies, fromPeople: people } = settings;
+  const sources = { companies, people };
   return {
     ...{ setting: "companyLookup", settingName: "company_lookup", noun: "company look-up" },
     ...{ kind: "domain", list: settings.domains, file: settings.domainsFile },
-    inputStreams: [...(fromCompanies ? (["companies"] as const) : []), ...(fromPeople ? (["people"] as const) : [])],
+    sources: (["companies", "people"] as const).filter((name) => sources[name]),
     caps: {
       submissions: { sync: settings.maxLookupsPerSync, day: Number.POSITIVE_INFINITY },
       credits: {

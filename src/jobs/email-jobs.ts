@@ -9,7 +9,7 @@ import { takenJob, toMoment } from "./requests.ts";
 /** The common part of checks and verifications. Both cost no credits. */
 const jobsOfEmails = (settings: EmailVerification) => ({
   ...({ kind: "email", list: settings.emails, file: settings.emailsFile } as const),
-  inputStreams: settings.fromPeople ? (["people"] as const) : [],
+  sources: settings.fromPeople ? (["people"] as const) : [],
   caps: {
     submissions: { sync: settings.maxPerSync, day: settings.maxPerDay ?? UNLIMITED },
     credits: { sync: UNLIMITED, day: UNLIMITED, month: UNLIMITED },

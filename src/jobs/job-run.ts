@@ -85,7 +85,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
     maxWait: isSecond ? 0 : type.maxWait,
     inputs: new Inputs({
       ...{ type, book, stream, scansAll, suppressed: config.suppressed, notify: services.notify },
-      sources: type.inputStreams.map((from) => services.rowsOf(from)),
+      sources: type.sources.map((from) => services.rowsOf(from)),
       now: () => client.now(),
     }),
     /** Resolves when the service's clock is known. */

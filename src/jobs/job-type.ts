@@ -15,7 +15,7 @@ export type JobType = {
   /** The items: in a list, in a file, and in the rows of streams. */
   readonly list: readonly string[];
   readonly file: string | null;
-  readonly inputStreams: readonly ("people" | "companies")[];
+  readonly sources: readonly ("people" | "companies")[];
   readonly caps: Caps;
   readonly resubmitRules: ResubmitRules;
   /** Null: a submission is answered at once, and its answer cannot be asked for again. */

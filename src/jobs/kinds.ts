@@ -19,14 +19,11 @@ export function jobTypesOf(config: Config): readonly JobType[] {
 
 export type JobClients = { readonly publicApi: Client; readonly externalApi: Client };
 
-/** A job id that no service uses. */
-const MADE_UP_JOB = "job_0_check";
-
 /** Polls a job that does not exist, which buys nothing. @throws ConnectorError if the key cannot use a setting's jobs */
 export async function probeJobs(setting: JobSetting, { publicApi, externalApi }: JobClients): Promise<void> {
   const isCheck = setting === "emailCheck";
   const [client, what] = isCheck ? [publicApi, "check e-mails"] : [externalApi, "use the External API"];
-  const path = (isCheck ? CHECK_RESULT : LOOKUP_RESULT).replace("{job}", MADE_UP_JOB);
+  const path = (isCheck ? CHECK_RESULT : LOOKUP_RESULT).replace("{job}", "job_0_check");
   await client.ask(what, path, (status, value) => {
     const code = envelopeCode(value);
     const isView = code === "JOB_NOT_FOUND" || (status === 200 && isObject(value) && code === undefined);

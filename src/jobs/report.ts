@@ -30,9 +30,9 @@ export function invalidText({ count, places }: Inputs["invalid"]): string {
 export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const { stream, type, book, inputs, memory } = run;
   if (inputs.invalid.count > 0) yield warningOf(stream, invalidText(inputs.invalid));
-  if (book.hasState || book.size > 0 || count + type.inputStreams.length === 0) return;
+  if (book.hasState || book.size > 0 || count + type.sources.length === 0) return;
   // Without receipts and a state the next run may not know this run's submissions.
-  const named = type.inputStreams.length === 0 ? count : Number.POSITIVE_INFINITY;
+  const named = type.sources.length === 0 ? count : Number.POSITIVE_INFINITY;
   const most = Math.min(named, type.caps.submissions.sync);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
   yield warningOf(
@@ -134,7 +134,7 @@ async function look(config: Config, environment: Environment, states: ReadonlyMa
 }
 
 async function forecastOf(type: JobType, config: Config, book: Book, place: string | null) {
-  const { setting, settingName, caps, inputStreams } = type;
+  const { setting, settingName, caps, sources } = type;
   const streams = jobSpecsOf(config).flatMap((spec) => (spec.setting === setting ? [spec.name] : []));
   const now = systemClock.now();
   const inputs = new Inputs({
@@ -154,14 +154,14 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
   const first = roomFor(caps, account);
   const room = first > 0 && account.price === 0 ? roomFor(caps, { ...account, price: 1 }) : first;
   const wouldSubmit = Math.min(inputs.waiting, room);
-  const mayCost = wouldSubmit > 0 || (inputStreams.length > 0 && room > 0) ? Math.max(0, left) : 0;
+  const mayCost = wouldSubmit > 0 || (sources.length > 0 && room > 0) ? Math.max(0, left) : 0;
   return {
     setting: settingName,
     would_submit: wouldSubmit,
     /** Waiting items of the config, also beyond the caps. */
     waiting: inputs.waiting,
     /** The streams whose rows name more items. A forecast does not read these rows. */
-    unknown_inputs: inputStreams,
+    unknown_inputs: sources,
     /** The credits that each open job reserves; null: not known yet, so that `would_submit` is the upper limit. */
     price: costs(type) && account.price === 0 ? null : account.price,
     /** The most credits that the next run may cost under the caps; null: the setting costs no credits. */

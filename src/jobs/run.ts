@@ -9,9 +9,8 @@ const PROGRESS_MS = 30_000;
 const MAX_SKEW_MS = 26 * 3_600_000;
 
 /**
- * Runs one stream: polls jobs of earlier runs, submits new items, and waits for answers. The next run does the rest. After
- * a kill a submission is unsent, open or unknown: receipts and a checkpoint contain it before it is sent. An unknown
- * submission is repeated only if the user asks for it.
+ * Runs one stream: polls known jobs, submits new items and waits for answers. The next run does the rest. After a kill a
+ * submission is unsent, open or unknown, because receipts and state contain it first. Only the user can repeat an unknown one.
  */
 export async function* readJobs(run: JobRun): AsyncGenerator<Event> {
   yield* begin(run);
@@ -35,7 +34,7 @@ async function* begin(run: JobRun): AsyncGenerator<Event> {
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (buys) yield* openingReport(run, candidates.length);
   // Items of earlier rows are wanted although no list names them.
-  yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.inputStreams.length === 0));
+  yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.sources.length === 0));
 }
 
 /** Whether the next step is a request, so that the service's clock must be known. */

@@ -10,7 +10,7 @@ import {
   type Rewrite,
   ruleFor,
 } from "../catalog/field-rules.ts";
-import { STREAMS, type StreamSettings, streamsOf } from "../catalog/streams.ts";
+import { type StreamSettings, streamsOf } from "../catalog/streams.ts";
 import type { Config } from "../config/config.ts";
 import { lineRewriter } from "./line-rewriter.ts";
 import { isUndeclared, problemsOf, rulesOf, type Setting, toSetting, unknownProblems } from "./settings.ts";
@@ -44,9 +44,7 @@ export class Privacy implements FieldFilter {
   }
 
   rules(stream: string): FieldRules {
-    const settings = this.#settings.filter((setting) => (setting.stream ?? stream) === stream);
-    const spec = STREAMS.find(({ name }) => name === stream);
-    return rulesOf(settings, spec);
+    return rulesOf(this.#settings, stream);
   }
 
   replacementFor(stream: string, field: string): ((value: string) => string) | null {

@@ -92,9 +92,12 @@ function suggestion(name: string, names: Iterable<string>): string {
   return nearest === undefined ? "" : `. Did you mean ${quoted(nearest)}?`;
 }
 
-/** The rules of all lists for a stream. */
-export const rulesOf = (settings: readonly Setting[], spec: StreamSpec | undefined): FieldRules =>
-  joined(rulesBy(settings), spec === undefined ? KEEP_ALL : onlyRules(settings, spec));
+/** The rules of all settings for a stream. */
+export function rulesOf(all: readonly Setting[], stream: string): FieldRules {
+  const settings = all.filter((setting) => (setting.stream ?? stream) === stream);
+  const spec = STREAMS.find(({ name }) => name === stream);
+  return joined(rulesBy(settings), spec === undefined ? KEEP_ALL : onlyRules(settings, spec));
+}
 
 /** The rules of `drop_fields` and `hash_fields` for a stream. A setting for all streams applies at every depth. */
 function rulesBy(settings: readonly Setting[]): FieldRules {

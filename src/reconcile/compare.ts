@@ -31,7 +31,7 @@ export type Comparison = {
   readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[] | number>;
   /** A key, and a row, under the privacy settings. */
   readonly keyOf: (key: string) => string;
-  readonly toOutput: (line: RawLine) => string;
+  readonly mask: (line: RawLine) => string;
   readonly isSuppressed: (row: JsonObject) => boolean;
   readonly requests: () => number;
   readonly publish: Publish;
@@ -134,7 +134,7 @@ class Differences {
 
   /** @returns the number of rows that were counted before the read; 0: rows are not counted */
   async *#read(isFiltered: boolean): AsyncGenerator<Buffer, number> {
-    const { count, read, toOutput } = this.#comparison;
+    const { count, read, mask } = this.#comparison;
     const countsStatus = isFiltered === this.#comparison.hasFilters;
     const counted = await count?.(isFiltered);
     let rows = counted?.rows ?? 0;
@@ -147,7 +147,7 @@ class Differences {
         continue;
       }
       const differing = lines.filter((line) => this.#take(line, countsStatus, counted?.asked));
-      yield Buffer.from(differing.map((line) => `${toOutput(line)}\n`).join(""), "latin1");
+      yield Buffer.from(differing.map((line) => `${mask(line)}\n`).join(""), "latin1");
     }
     this.#requireCommonKey();
     return rows;

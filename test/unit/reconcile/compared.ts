@@ -22,7 +22,7 @@ export async function compared(table: string, shown: Shown, more: Partial<Compar
   const report = await compare({
     ...{ stream: "things", table: await file("keys.csv", table), form: DATED, began: NOW },
     ...{ mostGone: undefined, hasFilters: false, isExpected: () => true, isSuppressed: () => false },
-    ...{ publish: await openResults(folder), requests: () => 1, keyOf: (key) => key, toOutput: (line) => line },
+    ...{ publish: await openResults(folder), requests: () => 1, keyOf: (key) => key, mask: (line) => line },
     count: async () => ({ rows: 0, asked: NOW }),
     read: async function* (isFiltered) {
       yield shown(isFiltered, reads++).map(toRaw);
