@@ -80,7 +80,7 @@ export function accountOf(
 ) {
   const today = dayOf(now);
   const uncharged = unanswered.filter(isUncharged);
-  // No run waits for lost answers, for submissions of killed runs, or for jobs of earlier days without a usable result.
+  // No run waits for lost answers, submissions of killed runs, or jobs of earlier days without a usable result.
   const isLost = ({ id, step, asked, code, at }: Submission): boolean =>
     step === "unknown" ? asked !== null || !id.startsWith(`${runId}.`) : code !== null && dayOf(at) < today;
   const charged = (isInPeriod: Period): Charged => {

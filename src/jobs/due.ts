@@ -46,7 +46,7 @@ function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules):
   );
 }
 
-/** Why an item is due for a purchase; undefined: it is not due. Caps are not asked. More knowledge can only forbid a purchase. */
+/** Why an item is due for a purchase, without caps; undefined: it is not due. More knowledge can only forbid a purchase. */
 export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyReason | undefined {
   if (now < retryAt(item, rules)) return undefined;
   if (item.day !== "") return "refresh";

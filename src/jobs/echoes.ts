@@ -42,8 +42,8 @@ function unsuppressed(records: readonly JsonObject[], suppression: Suppression) 
 }
 
 /**
- * Replaces repeats of a record's item outside the field that the config hashes or drops. Repeats are in texts and names at
- * any depth, in upper or lower case, in both forms of a Unicode domain, and with the escapes of URLs and JSON.
+ * Replaces repeats of a record's item outside the field that the config hashes or drops. Texts and names of any depth are
+ * searched. Upper and lower case, both forms of a Unicode domain, and the escapes of URLs and JSON count as repeats.
  */
 function maskRepeats(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>): JsonObject {
   const { [kind]: item } = record;

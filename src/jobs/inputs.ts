@@ -16,7 +16,7 @@ export type Candidate = { readonly key: string; readonly item: string; readonly 
 /** The rows of a stream that names items. */
 export type Rows = {
   readonly from: "people" | "companies";
-  /** The service, the key and the filters: a state of other ones is useless. */
+  /** The service, the key and the filters: a state of another service, key or filter is useless. */
   readonly basis: string;
   /** The events of rows that the state does not cover. The rows have all fields, also fields that are dropped or hashed later. */
   read(saved: unknown): AsyncIterable<Event>;

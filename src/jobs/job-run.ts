@@ -135,11 +135,9 @@ export const isOver = ({ signal, clock, endsAt }: JobRun): boolean =>
   signal.aborted || clock.monotonic() >= endsAt;
 
 /** When the next job is due (epoch ms); Infinity: no job is due in this run. */
-export function nextDue({ collecting }: JobRun): number {
-  let next = Number.POSITIVE_INFINITY;
-  if (collecting.ended === undefined)
-    for (const { due } of collecting.jobs.values()) next = Math.min(next, due);
-  return next;
+export function nextDue({ collecting: { ended, jobs } }: JobRun): number {
+  const polled = ended === undefined ? [...jobs.values()] : [];
+  return polled.reduce((next, { due }) => Math.min(next, due), Number.POSITIVE_INFINITY);
 }
 
 /** Ends submissions and polls. */

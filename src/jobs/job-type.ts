@@ -60,7 +60,7 @@ export type JobReply =
   | { readonly kind: "answered"; readonly answer: Answer }
   | Problem;
 
-/** A useless reply. `known`: the service knows the address. `denied`: the key may not see the job. `silent`: no answer arrived. */
+/** A useless reply. `known`: about the job, so the address is right. `denied`: the key may not see the job. `silent`: no answer. */
 export type Problem = {
   readonly kind: "known" | "unusable" | "denied" | "silent";
   readonly error: Error;

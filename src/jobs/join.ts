@@ -82,7 +82,7 @@ function further(a: Submission, b: Submission): Submission {
 
 /**
  * Joins two copies of an item. The join is commutative, associative and idempotent. An answer covers all submissions up to
- * the end of its own submission's day, because no item is bought twice on one day.
+ * the end of `day`, because no item is bought twice on one day.
  */
 export function joinItems(a: Item, b: Item): Item {
   const all = [...a.subs, ...b.subs];

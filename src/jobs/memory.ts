@@ -64,7 +64,7 @@ export class Memory {
     );
   }
 
-  /** Takes the receipts' lock, and reads receipts and states, without requests. @throws TransientError while another run has the receipts */
+  /** Takes the receipts' lock, and reads receipts and states. @throws TransientError while another run has the receipts */
   static async open(options: MemoryOptions): Promise<Memory> {
     const memory = new Memory(options);
     try {
@@ -119,7 +119,7 @@ export class Memory {
     this.#receipts = undefined;
   }
 
-  /** Works on the receipts. If they fail, the run is blocked; only a default path without a file is ignored with a warning. */
+  /** Works on the receipts. Unusable receipts block the run. Only a default path without a file is ignored, with a warning. */
   async #useReceipts(work: () => Promise<void>): Promise<void> {
     try {
       await work();

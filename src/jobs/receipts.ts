@@ -47,7 +47,7 @@ export class Receipts {
     this.#lock = lock;
   }
 
-  /** Takes the lock of the receipts; without a runtime only to read. @throws TransientError while another run has them, ConfigError */
+  /** Takes the lock of the receipts; without a runtime only to read. @throws ConfigError, TransientError for another run's lock */
   static async open(given: string, salts: Salts, runtime?: LockRuntime): Promise<Receipts> {
     if (runtime === undefined) return new Receipts(given, salts);
     const path = await attempt(given, async () => {
@@ -117,7 +117,7 @@ export class Receipts {
     if (!(await attempt(this.#path, () => this.#isUnchanged()))) throw shared(this.#path);
   }
 
-  /** Writes changes; returns when they are on the disk. After a failed write all writes fail: a file with a gap proves nothing. */
+  /** Writes changes to the disk. After a failed write all writes fail, because a file with a gap proves nothing. */
   write(setting: JobSetting, changes: Changes): Promise<void> {
     const [text, file] = [textOf([[setting, changes]]), this.#file];
     if (text === "" || file === undefined) return this.#writing;
@@ -152,7 +152,7 @@ export class Receipts {
     this.#last = Buffer.from(text.slice(-TAIL - 1)).subarray(-TAIL);
   }
 
-  /** Appends lines to the new file that another run wrote to the old file, which it may know by another mount. */
+  /** Keeps lines that another run wrote to the old file, by another mount. @throws TransientError if there are such lines */
   async #keepNewLines(before: FileHandle, file: FileHandle): Promise<void> {
     const { end } = await endOf(before, this.#whole);
     if (end.equals(this.#torn)) return;
@@ -161,7 +161,7 @@ export class Receipts {
     throw shared(this.#path);
   }
 
-  /** Removes an incomplete last line of a crash. @returns the size in bytes @throws TransientError if another run wrote to the file */
+  /** Removes an incomplete last line of a crash. @returns the size in bytes @throws TransientError if another run wrote */
   async #cutTornLine(file: FileHandle): Promise<number> {
     const { size, nlink, end } = await endOf(file, this.#whole);
     if (nlink === 0 || size < this.#whole || end.includes(LINE_BREAK)) throw shared(this.#path);

@@ -218,7 +218,7 @@ export function describeJobState(spec: JobStreamSpec, state: unknown): readonly 
   ];
 }
 
-/** Describes the caps and the receipts of a config's jobs, in sentences. @throws ConfigError for unusable receipts, or files of items */
+/** Describes the caps and the receipts of a config's jobs. @throws ConfigError for unusable receipts or files of items */
 export async function describeJobs(config: Config, environment: Environment): Promise<readonly string[]> {
   const types = jobTypesOf(config);
   if (types.length === 0) return [];

@@ -45,7 +45,7 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
   };
 }
 
-/** A field that changes. `start`: its key. `dropped`: the number of neighbouring dropped fields. `until`: the key after them, or "". */
+/** A field that changes. `start`: its key. `dropped`: the number of dropped neighbours. `until`: the next key, or "". */
 type FieldCut = {
   readonly start: string;
   readonly rule: FieldAction | FieldRules;

@@ -44,7 +44,7 @@ type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
 /** The number of attempts: a read is repeated if it lacks a row, because people may move between days during a read. */
 const MAX_READS = 4;
 
-/** Compares a table with the service, key by key. @throws ConfigError for an unusable table, DataError for a table of other rows */
+/** Compares a table with the service, key by key. @throws ConfigError for an unusable table, DataError for other rows */
 export async function compare(comparison: Comparison): Promise<Report> {
   const { publish } = comparison;
   const differences = new Differences(comparison);
@@ -169,7 +169,7 @@ class Differences {
     throw new DataError(`${cannot}: they have no key in common. ${why}`);
   }
 
-  /** Marks a key and counts its status. @param asked the moment of the count (epoch ms) @returns whether the row is lost or stale */
+  /** Marks a key and counts its status. @param asked the moment of the count (epoch ms) @returns whether it is lost or stale */
   #take(line: RawLine, countsStatus: boolean, asked = 0): boolean {
     const { form, keyOf, isSuppressed } = this.#comparison;
     const row = objectOf(parseRow(fromLatin1(line)));

@@ -69,6 +69,6 @@ export function union(parts: readonly Coverage[]): Coverage {
 function byRank(a: Span, b: Span): number {
   const rank = ({ status }: Span): number => ["proven", "reread", "again", "missing"].indexOf(status);
   const length = ({ from, to }: Span): number => daysBetween(from, to);
-  // The lower number of rows is better: a number that is too low causes another read, and a number that is too high hides rows.
+  // The lower number is better: a number that is too low causes another read, and a number that is too high hides rows.
   return rank(a) - rank(b) || length(b) - length(a) || a.from.localeCompare(b.from) || a.rows - b.rows;
 }
