@@ -53,13 +53,8 @@ export class Memory {
     this.#books = new Map(
       JOB_SETTINGS.map((setting) => {
         const own = streams.filter((one) => one.setting === setting);
-        const book = new Book({
-          salt: saltOf(setting, config),
-          syncId: syncId ?? runId,
-          runId,
-          streams: own,
-        });
-        return [setting, book];
+        const salt = saltOf(setting, config);
+        return [setting, new Book({ salt, syncId: syncId ?? runId, runId, streams: own })];
       }),
     );
   }

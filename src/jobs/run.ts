@@ -10,7 +10,7 @@ const MAX_SKEW_MS = 26 * 3_600_000;
 
 /**
  * Runs one stream: polls known jobs, submits new items and waits for answers. The next run does the rest. After a kill a
- * submission is unsent, open or unknown, because receipts and state contain it first. An unknown submission needs the user.
+ * submission is unsent, open or unknown, because receipts and state contain it first. An unknown submission needs `retry_unknown`.
  */
 export async function* readJobs(run: JobRun): AsyncGenerator<Event> {
   yield* begin(run);
