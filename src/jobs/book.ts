@@ -300,9 +300,9 @@ export class Book {
   }
 
   /** All changes of an entry are made here. */
-  #join(key: string, news: Partial<Item>): void {
+  #join(key: string, changes: Partial<Item>): void {
     const known = this.get(key);
-    const item = trimmed(joinItems(known, { ...UNBOUGHT, ...news }));
+    const item = trimmed(joinItems(known, { ...UNBOUGHT, ...changes }));
     this.#items.set(key, item);
     if (known.day !== item.day || !isDeepStrictEqual(known.subs, item.subs)) this.#newItems.add(key);
     if (item.subs.every(isFinished)) this.#busy.delete(key);
