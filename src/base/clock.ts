@@ -1,10 +1,10 @@
 import { setTimeout } from "node:timers/promises";
 
-/** Time as the edge sees it; tests give their own. */
+/** The clock of the machine. Tests pass another clock. */
 export type Clock = {
-  /** Epoch ms by this machine, which may jump. */
+  /** Epoch ms. A person or a time server may change this clock. */
   now(): number;
-  /** Ms that only grow. */
+  /** Ms since an unknown moment. They never decrease. */
   monotonic(): number;
   /** Resolves after `ms`, or rejects as soon as the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;

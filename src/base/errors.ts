@@ -1,7 +1,7 @@
-/** Airbyte's word for the part that must change: the config, time, or the service (or this program). */
+/** Airbyte's words for the cause: the config, a passing trouble, or the service and this program. */
 export type FailureType = "config_error" | "transient_error" | "system_error";
 
-/** The part that an error of the service concerns: one stream, everything of this key, or everything at this address. */
+/** The part that an error of the service stops: one stream, all streams of the key, or all requests to the address. */
 export type ErrorScope = "stream" | "run" | "service";
 
 type ConnectorErrorOptions = ErrorOptions & {
@@ -42,7 +42,7 @@ export class OutputError extends ConfigError {}
 /** There is nothing at an address of the service. */
 export class NotFoundError extends ConfigError {}
 
-/** The service cannot answer now: no connection, 5xx, maintenance, rate limit. It may answer later. */
+/** The service cannot answer now, but may answer later: no connection, 5xx, maintenance, rate limit. */
 export class TransientError extends ConnectorError {
   readonly failureType = "transient_error";
 }
@@ -52,20 +52,20 @@ export class DataError extends ConnectorError {
   readonly failureType = "system_error";
 }
 
-/** A body is cut, damaged, silent, or ends with the service's error line. Reading the window again may succeed. */
+/** A body is cut, damaged, silent, or ends with the service's error line. Another request may succeed. */
 export class BodyError extends ConnectorError {
   readonly failureType = "transient_error";
 }
 
-/** An export is something else than lines of JSON. It will be so again, but the list may be readable. */
+/** An export does not consist of JSON lines. Another request would not change that, but the list may be readable. */
 export class FormError extends BodyError {}
 
-/** The check sum of a body is wrong: rows that were passed on may not be those that the service sent. */
+/** The checksum of a body is wrong. Rows that were already sent on may be damaged. */
 export class ScrambledError extends BodyError {}
 
 export function failureTypeOf(error: unknown): FailureType {
   return error instanceof ConnectorError ? error.failureType : "system_error";
 }
 
-/** A command line that the connector cannot obey. */
+/** The command line is wrong. */
 export class UsageError extends Error {}

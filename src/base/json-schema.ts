@@ -1,11 +1,11 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 
-/** A compiled JSON schema (draft-07): says whether a value obeys it, and in `errors` what is wrong. */
+/** A compiled JSON schema (draft-07). It checks a value and lists what is wrong in `errors`. */
 export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
 
 export type SchemaError = ErrorObject;
 
-/** Compiles schemas. `fill`: names every error and fills in defaults; otherwise only the first error. `formats`: known formats. */
+/** Compiles schemas. With `fill`, a check fills in defaults and names every error; otherwise only the first error. */
 export function schemaCompiler({
   fill,
   formats,
@@ -14,17 +14,17 @@ export function schemaCompiler({
   formats?: Readonly<Record<string, (text: string) => boolean>>;
 }): <Value = unknown>(schema: object) => SchemaCheck<Value> {
   const ajv = new Ajv({
-    // Our schemas carry annotations of platforms.
+    // Our schemas contain annotations of platforms.
     strict: false,
     validateFormats: formats !== undefined,
     ...(formats && { formats }),
-    // Compiling draft-07's own schema, to check ours by, takes longer than all the rest of a start.
+    // To check our schemas, ajv would compile the schema of draft-07: longer than the rest of the start.
     meta: false,
     validateSchema: false,
     allErrors: fill,
     verbose: fill,
     useDefaults: fill,
-    // Such a check runs once: making its code shorter takes longer than that.
+    // A check that fills in runs once. Optimizing its code takes longer than the check.
     code: { optimize: !fill },
   });
   return <Value>(schema: object) => ajv.compile<Value>(schema);

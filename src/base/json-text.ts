@@ -10,10 +10,10 @@ export const CLOSE_LIST = 93;
 export const OPEN_OBJECT = 123;
 export const CLOSE_OBJECT = 125;
 
-/** The text of an object's member; undefined without one. The last of two with one name counts, as for JSON.parse. */
+/** The text of an object's member, or undefined. If a name occurs twice, the last member counts, as for JSON.parse. */
 export const memberText = (text: string, name: string): string | undefined => memberTexts(text, name).at(-1);
 
-/** The texts of all members of an object with one name. */
+/** The texts of all members of an object that have a name. */
 export function memberTexts(text: string, name: string): readonly string[] {
   const found: string[] = [];
   const start = skipSpace(text, 0);
@@ -29,7 +29,7 @@ export function memberTexts(text: string, name: string): readonly string[] {
   return found;
 }
 
-/** The texts of the elements of a list in an object; empty without such a list. */
+/** The texts of the elements of a list in an object. Without the list there are none. */
 export function elementTexts(text: string, name: string): readonly string[] {
   const list = memberText(text, name) ?? "";
   if (list.charCodeAt(0) !== OPEN_LIST) return [];
@@ -51,7 +51,7 @@ export function toNext(text: string, end: number, close: number): number {
   return next === COMMA ? skipSpace(text, at + 1) : at;
 }
 
-/** Writes JSON as JSON.stringify does, but keeps every number as it came. */
+/** Removes white space and escapes as JSON.stringify does, but never rounds a number. */
 export function compactJson(json: string): string {
   let built = "";
   let from = 0;
@@ -130,7 +130,8 @@ export function skipSpace(text: string, start: number): number {
   return at;
 }
 
-export const malformedJson = (): Error => new Error("Cannot take values out of a text: it is no JSON object");
+export const malformedJson = (): Error =>
+  new Error("Cannot read values from a text that is not a JSON object");
 
 export const hasNuls = (line: string): boolean => line.includes("\\u0000");
 

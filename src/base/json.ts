@@ -9,13 +9,13 @@ export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value
 /** Returns the value if it is a list, else an empty list. */
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
-/** The kind of a JSON value, in JSON's words. */
+/** The type of a JSON value, in JSON's words. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** Returns the value at a path of names and list indexes; undefined if there is none. */
+/** Returns the value at a path of names and list indexes, or undefined. */
 export function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, part) => {
     if (Array.isArray(inner)) return inner[Number(part)];
@@ -40,14 +40,14 @@ const UNPRINTABLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202f\u2060-
 /** As `quoted`, without the quotes. */
 export const printable = (text: string): string => quoted(text).slice(1, -1);
 
-/** Escapes the controls of a terminal in a message of this program; lines may end in it. */
+/** Escapes the control characters of a terminal, except line breaks and tabs. */
 export const printableLines = (text: string): string => text.replace(UNSAFE_IN_LINES, toEscape);
 
 const UNSAFE_IN_LINES = /[^\P{Cc}\t\n]|[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
 
 const toEscape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** Functions that read a value call themselves once a level, and the stack ends. */
+/** Recursive functions overflow the stack if a value has more levels. */
 const MAX_LEVELS = 1000;
 
 /** Parses JSON from outside; undefined if it is not JSON, or has more than 1,000 levels. */
@@ -63,7 +63,7 @@ export function tryParseJson(text: string): unknown {
 export const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** Returns the index of the quote that ends the string at `start`, or -1. An even number of backslashes precedes it. */
+/** Returns the index of the quote that ends the string at `start`, or -1. Before an ending quote, backslashes are paired. */
 export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let before = end;

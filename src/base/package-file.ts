@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 
-/** The root is one folder above the bundles, and two above this file. */
+/** The root of the package: one folder above the bundles, two above this file. */
 const ROOT = ["../", "../../"]
   .map((path) => new URL(path, import.meta.url))
   .find((folder) => existsSync(new URL("spec.json", folder)));

@@ -4,11 +4,11 @@ export const toLatin1 = (text: string): string => Buffer.from(text, "utf8").toSt
 /** The text of UTF-8 bytes, one byte a character. */
 export const fromLatin1 = (bytes: string): string => Buffer.from(bytes, "latin1").toString("utf8");
 
-/** In lower case as far as ASCII has it: other letters become other names, or two (`\u0130`). */
+/** Changes only ASCII letters to lower case, because other letters can become two (`\u0130`). */
 export const asciiLower = (text: string): string =>
   text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** A number for a person: "1,204", "0.3". The first use of a locale takes Node 10 ms, so there is none. */
+/** A number for a person: "1,204", "0.3". Avoids locales, because Node needs 10 ms to load one. */
 export const shown = (count: number): string =>
   String(Number.isInteger(count) ? count : Number(count.toFixed(3))).replace(
     /(?<!\.\d*)\B(?=(?:\d{3})+(?!\d))/g,
@@ -36,7 +36,7 @@ export function table(rows: readonly (readonly string[])[]): readonly string[] {
   );
 }
 
-/** The name that differs by one letter or two, or by one where it is short; undefined: none does. */
+/** The name that differs by at most two letters, or by at most one if `name` is short. */
 export function nearestName(name: string, names: Iterable<string>): string | undefined {
   const wanted = plain(name);
   const most = wanted.length < SHORT_NAME ? [0, 1] : [0, 1, 2];
@@ -47,14 +47,14 @@ export function nearestName(name: string, names: Iterable<string>): string | und
 
 const SHORT_NAME = 5;
 
-/** `startDate`, `start-date` and `START_DATE` differ only in how they are written. */
+/** `startDate`, `start-date` and `START_DATE` become equal. */
 const plain = (name: string): string =>
   name
     .slice(0, 100)
     .toLowerCase()
     .replace(/[^a-z0-9]/g, "");
 
-/** Whether one text becomes the other by at most some letters, each added, removed or changed. */
+/** Whether two texts differ by at most `letters` letters that are added, removed or changed. */
 function differsBy(letters: number, one: string, other: string): boolean {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at += 1;

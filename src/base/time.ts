@@ -1,9 +1,9 @@
 /** A whole UTC day, `YYYY-MM-DD`. Compares as a string. */
 export type Day = string & { readonly __brand: "Day" };
 
-/** The first day of a filter: services ignore or refuse earlier ones. Rows of earlier days count as rows without a date. */
+/** The first day of a filter, because services refuse earlier days. Earlier rows count as rows without a date. */
 export const BEGINNING = "1970-01-02" as Day;
-/** Epoch ms of its start. */
+/** Epoch ms of the start of BEGINNING. */
 export const OLDEST = Date.parse(BEGINNING);
 
 export const HOUR_MS = 3_600_000;
@@ -18,32 +18,32 @@ export const dayOf = (ms: number): Day => new Date(ms).toISOString().slice(0, 10
 /** Epoch ms of the first moment of a day. */
 export const startOf = (day: Day): number => Date.parse(day);
 
-/** The day `days` days later, but never before the first. */
+/** The day `days` days later, but never before the year 1. */
 export const addDays = (day: Day, days: number): Day => dayOf(Math.max(FIRST, startOf(day) + days * DAY_MS));
 
-/** The number of days from one day to another, both included; at most 0 if the second is before the first. */
+/** The number of days from `from` to `to`, both included; at most 0 if `to` is earlier. */
 export const daysBetween = (from: Day, to: Day): number => (startOf(to) - startOf(from)) / DAY_MS + 1;
 
 export const earlier = (a: Day, b: Day): Day => (a < b ? a : b);
 
-/** The later of two days; "" comes before all. */
+/** The later of two days; "" is earlier than every day. */
 export const later = <One extends Day | "">(a: One, b: One): One => (a > b ? a : b);
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
-/** Warehouses and Java add the name of UTC, after a space or in brackets. */
+/** Warehouses and Java add the name of UTC after a space or in brackets. */
 const LOOSE =
   /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:(?:Z|([+-]\d\d):?(\d\d)?)?( ?(?:Etc\/)?(?:UTC|GMT)|\[(?:Etc\/)?(?:UTC|GMT)\])?)?)?$/i;
-/** Eight digits are left out: they are a date as often as a number. */
+/** Excludes eight digits, because they may be a date. */
 const EPOCH = /^-?(?!\d{8}(?:\.|$))\d{1,19}(?:\.\d+)?$/;
 
-/** True if a text is `YYYY-MM-DD` and a day of the calendar, from the year 1 on. */
+/** Whether a text is `YYYY-MM-DD` and a day of the calendar, from the year 1. */
 export function isDay(text: string): text is Day {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith("0000")) return false;
   const ms = Date.parse(text);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
-/** The UTC day of a date or date-time in the forms of `instant`, but for epoch numbers; null for anything else. */
+/** The UTC day of a date or date-time in the forms of `instant`, except epoch numbers. Null for other texts. */
 export function parseDay(text: string): Day | null {
   const ms = parseLoose(text);
   return Number.isNaN(ms) ? null : dayOf(ms);
@@ -56,10 +56,7 @@ export function isInstant(text: string): boolean {
   return ms >= FIRST && ms <= LAST;
 }
 
-/**
- * Epoch ms of a cursor; NaN if it is not a date. Reads RFC 3339 with any offset, a space for the T, a date alone, no zone
- * (UTC), and epoch numbers in s, ms, µs or ns. A leap second is the last ms of its day. Years are 1 to 9999.
- */
+/** Epoch ms of a date (RFC 3339, a day, no zone, epoch numbers), or NaN. A leap second is the last ms of its day. */
 export function instant(text: string): number {
   const fast = parseUsual(text);
   if (!Number.isNaN(fast)) return fast;
@@ -67,16 +64,16 @@ export function instant(text: string): number {
   return Number.isNaN(loose) ? parseEpoch(text) : loose;
 }
 
-/** Converts a cursor that `instant` can read to UTC; returns it unchanged if it already is. */
+/** Converts a cursor that `instant` can read to UTC. A cursor in UTC is unchanged. */
 export function cursorToUtc(cursor: string): string {
   return isInstant(cursor) && cursor.endsWith("Z") ? cursor : new Date(instant(cursor)).toISOString();
 }
 
-/** The day of the last cursor, and its first moment. */
+/** The day of the last cursor, and the epoch ms of its start: neighbouring rows share their day. */
 let cachedDay = "1970-01-01";
 let cachedStart = 0;
 
-/** `YYYY-MM-DDTHH:MM:SS[.fff…]Z` without a regular expression: this runs once a row, and neighbours share their day. */
+/** Parses `YYYY-MM-DDTHH:MM:SS[.fff…]Z` without a regular expression, because it runs once a row. */
 function parseUsual(text: string): number {
   const { length } = text;
   if (
@@ -107,7 +104,7 @@ function areDigits(text: string, from: number, to: number): boolean {
   return true;
 }
 
-/** NaN if the text does not begin with a day of the calendar. */
+/** Epoch ms of the day with which a text begins, or NaN. */
 function startOfDay(text: string): number {
   if (!text.startsWith(cachedDay)) {
     const day = text.slice(0, 10);
@@ -118,7 +115,7 @@ function startOfDay(text: string): number {
   return cachedStart;
 }
 
-/** Two digits as a number; negative for anything else. Integers throughout: that halves the cost of a row's instant. */
+/** Two digits as a number, or a negative number. Computing with integers only halves the time. */
 function two(text: string, at: number): number {
   const tens = text.charCodeAt(at) - 48;
   const ones = text.charCodeAt(at + 1) - 48;
@@ -140,12 +137,12 @@ function parseLoose(text: string): number {
   return inRange(local + ms - (zoneHours.startsWith("-") ? -offset : offset) * 60_000);
 }
 
-/** Seconds, ms, µs or ns since 1970, recognized by their size: each is later than the year 1973 in its own unit. */
+/** Reads seconds, ms, µs or ns since 1970. The size tells the unit, because dates are after the year 1973. */
 function parseEpoch(text: string): number {
   if (!EPOCH.test(text)) return Number.NaN;
   const value = Number(text);
   const size = Math.abs(value);
-  // By way of whole µs: a product with 1,000 may fall short of the ms that was meant.
+  // Rounds to µs first, because a product with 1,000 may be slightly too small.
   if (size < 1e11) return inRange(Math.floor(Math.round(value * 1e6) / 1e3));
   if (size < 1e14) return inRange(Math.floor(value));
   return inRange(Math.floor(value / (size < 1e17 ? 1e3 : 1e6)));

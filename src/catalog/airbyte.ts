@@ -3,7 +3,7 @@ import { isObject, type JsonObject, objectOf, quoted } from "../base/json.ts";
 import { type JsonSchema, schemaIn, TIMESTAMP } from "./schema.ts";
 import { canRefresh, ROW_STREAMS, type StreamSpec } from "./streams.ts";
 
-/** A stream as `discover` found it. */
+/** A stream that `discover` found. */
 export type DiscoveredStream = {
   readonly spec: StreamSpec;
   readonly schema: JsonSchema;
@@ -13,7 +13,7 @@ export type DiscoveredStream = {
 
 export type DescribedStream = Pick<DiscoveredStream, "spec" | "schema">;
 
-/** The field by which a stream can be read incrementally, or null: live records may lack it. */
+/** The field by which a stream can be read incrementally. Null if live records lack the field. */
 export function cursorOf({ spec, schema }: DescribedStream): string | null {
   const { cursorField } = spec;
   return cursorField !== null && schema.properties?.[cursorField]?.format === TIMESTAMP.format
@@ -32,14 +32,14 @@ export function toCatalog(streams: readonly DescribedStream[]) {
       source_defined_cursor: cursor !== null,
       ...(cursor !== null && { default_cursor_field: [cursor] }),
       source_defined_primary_key: spec.primaryKey.map((field) => [field]),
-      // A full refresh that broke off continues from its last checkpoint.
+      // An interrupted full refresh continues from its last checkpoint.
       is_resumable: ROW_STREAMS.some(({ name, isDated }) => name === spec.name && isDated),
     };
   });
   return { streams: entries };
 }
 
-/** A stream in a configured catalog. The modes are as given, known or not. */
+/** A stream in a configured catalog. The catalog may name modes that do not exist. */
 export type ConfiguredStream = {
   readonly name: string;
   /** The platform's name for the group of the stream. Absent: none. */
@@ -70,13 +70,12 @@ export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStrea
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it has no list "streams"');
   const configured = streams.map(parseConfiguredStream);
-  // Bought records go to one stream of a name.
+  // Bought records go to one stream, whatever its namespace.
   const ids = configured.map(({ name, namespace = "" }) =>
     JSON.stringify([canRefresh(name) ? namespace : "", name]),
   );
   const twice = configured[ids.findIndex((id, index) => ids.indexOf(id) !== index)];
-  if (twice !== undefined)
-    throw unusableAirbyteCatalog(`it has the stream ${JSON.stringify(twice.name)} twice`);
+  if (twice !== undefined) throw unusableAirbyteCatalog(`it has the stream ${quoted(twice.name)} twice`);
   return configured;
 }
 
@@ -85,9 +84,8 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
   const { stream, sync_mode, destination_sync_mode, generation_id, minimum_generation_id, sync_id } =
     objectOf(configured);
   const { name, namespace, json_schema } = objectOf(stream);
-  if (typeof name !== "string" || name === "") {
+  if (typeof name !== "string" || name === "")
     throw unusableAirbyteCatalog(`streams[${index}] lacks a "stream" with a "name", and a "name" of its own`);
-  }
   refuseApiForm(name, { ...objectOf(stream), ...objectOf(entry) });
   if (typeof sync_mode !== "string")
     throw unusableAirbyteCatalog(`${quoted(name)} has no sync_mode. Write "incremental" or "full_refresh"`);
@@ -103,11 +101,11 @@ function parseConfiguredStream(entry: unknown, index: number): ConfiguredStream 
   };
 }
 
-/** Keys of the forms in which Airbyte's API and Terraform write modes, selected fields and what becomes of them. */
+/** Keys that Airbyte's API and Terraform write, and that the protocol does not have. */
 const API_KEYS =
   /^(?:config|syncMode|destinationSyncMode|jsonSchema|cursorField|primaryKey|selected|selected_?fields|field_?selection_?enabled|hashed_?fields|mappers)$/i;
 
-/** Throws for a catalog of Airbyte's API: what is deselected in it would leave. */
+/** @throws ConfigError for a catalog of Airbyte's API, because its deselected fields would be sent */
 function refuseApiForm(name: string, entry: JsonObject): void {
   const isSet = (value: unknown): boolean => value !== null && (!Array.isArray(value) || value.length > 0);
   const keys = Object.keys(entry).filter((key) => API_KEYS.test(key) && isSet(entry[key]));

@@ -1,27 +1,25 @@
 import { isObject } from "../base/json.ts";
 import { type JsonSchema, propertiesOf } from "./schema.ts";
 
-/** Decides about the value of a field. A rule for a list applies to each of its elements. */
+/** Decides about the value of a field. A rule for a list applies to each element. */
 export type FieldRule = "keep" | FieldAction | FieldRules;
 
-/**
- * Decides about the fields of an object; `defaultRule` is for those that `fields` does not name.
- * With `onlyObjects`, a value that is no object becomes null.
- */
+/** Decides about the fields of an object. `onlyObjects`: another value becomes null. */
 export type FieldRules = {
+  /** For fields that `fields` does not name. */
   readonly defaultRule: FieldRule;
   readonly fields: ReadonlyMap<string, FieldRule>;
   readonly onlyObjects?: boolean;
 };
 
-/** Every field leaves as it is. */
+/** Every field is sent unchanged. */
 export const KEEP_ALL: FieldRules = { defaultRule: "keep", fields: new Map() };
 
-/** `setting`: the cause, for messages. */
+/** Changes a field. `setting`: the cause, for messages. */
 export type FieldAction = {
   readonly kind: "drop" | "hash" | "unlisted";
   readonly setting: string;
-  /** The names that the catalog has where it lacks an unlisted field. */
+  /** The names in the catalog next to an unlisted field. */
   readonly among?: readonly string[];
 };
 
@@ -30,24 +28,20 @@ export const unlisted = (among: readonly string[]): FieldAction => ({
   ...{ kind: "unlisted", setting: "the catalog", among },
 });
 
-/** Returns what leaves of the line of a row. `names`: the fields of a usual row (see UsualNames). */
+/** Returns the line of a row that is sent. `names`: the fields of a usual row (see UsualNames). */
 export type Rewrite = (line: string, names?: readonly string[]) => string;
 
-/** Decides which fields of rows leave, by the settings. The config's rules are in privacy/. */
+/** Decides which fields of rows are sent. The config's rules are in privacy/. */
 export type FieldFilter = {
-  /** The rules of a stream; KEEP_ALL if all fields leave as they are. */
+  /** The rules of a stream; KEEP_ALL if all fields are sent unchanged. */
   rules(stream: string): FieldRules;
-  /**
-   * Applies the settings, and then a catalog, to the lines of a stream; null if all leave as they are.
-   * @param selection the fields that a catalog selects
-   * @param report gets the path of each field of a row that the catalog does not name, and the names that it has there
-   */
+  /** Applies settings and a catalog to lines; null if nothing changes. @param report gets each field that the catalog lacks */
   rewriter(
     stream: string,
     selection?: FieldRules,
     report?: (path: readonly string[], among: readonly string[]) => void,
   ): Rewrite | null;
-  /** Replaces a field's value where a row repeats it in another field; null if the field leaves as it is. */
+  /** Replaces a field's value that another field repeats; null if the field is sent unchanged. */
   replacementFor(stream: string, field: string): ((value: string) => string) | null;
   /** A warning for each setting whose field is in no schema and in no row. */
   unused(): readonly string[];
@@ -58,7 +52,7 @@ export const ruleFor = (name: string, { fields, defaultRule }: FieldRules): Fiel
 
 export const isDrop = (rule: FieldRule): boolean => rule !== "keep" && "kind" in rule && rule.kind !== "hash";
 
-/** Makes one set of rules of two: the second is for what the first leaves. Only the first may hash. */
+/** Joins two sets of rules. The second is applied to the result of the first. Only the first may hash. */
 export function joined(first: FieldRules, second: FieldRules): FieldRules {
   if (first === KEEP_ALL) return second;
   if (second === KEEP_ALL) return first;
@@ -75,14 +69,11 @@ function joinedRule(first: FieldRule, second: FieldRule): FieldRule {
   if (second === "keep" || isDrop(first)) return first;
   if (!("kind" in first)) return "kind" in second ? second : joined(first, second);
   if ("kind" in second) return { ...second, setting: first.setting };
-  // A digest is no object.
+  // A digest is not an object.
   return second.onlyObjects === true ? { ...first, kind: "drop" } : first;
 }
 
-/**
- * The schema of rows under rules: of what leaves, or for a check of rows as they arrive.
- * The check accepts any value in fields that do not leave as they came.
- */
+/** The schema of the rows that are sent, or for a check of arriving rows. The check accepts any value in changed fields. */
 export function schemaUnder(rules: FieldRules, schema: JsonSchema, view: "arriving" | "leaving"): JsonSchema {
   if (rules === KEEP_ALL) return schema;
   const seen = seenSchema(schema, rules, view);
@@ -108,7 +99,7 @@ function seenSchema(schema: JsonSchema, rule: FieldRule, view: "arriving" | "lea
   };
 }
 
-/** A list becomes a list of digests. A value that may also be something else may become one digest. */
+/** A list becomes a list of digests. Every other value becomes one digest. */
 function hashedSchema({ title, description, type, items }: JsonSchema): JsonSchema {
   const words = { ...(title !== undefined && { title }), ...(description !== undefined && { description }) };
   const kinds = [type].flat();
@@ -119,7 +110,7 @@ function hashedSchema({ title, description, type, items }: JsonSchema): JsonSche
   return { ...words, type: hashed, ...(items !== undefined && { items: hashedSchema(items) }) };
 }
 
-/** Fields of a catalog that rules change. `mistyped`: hashed, but typed as no text. `dropped`: named, but never leave. */
+/** Fields of a catalog that rules change. `mistyped`: hashed, but not typed as text. `dropped`: named, but never sent. */
 export function catalogConflicts(schema: JsonSchema, rules: FieldRules) {
   const [mistyped, dropped]: [string[], string[]] = [[], []];
   const look = (inner: JsonSchema, rule: FieldRule, path: readonly string[]): void => {
@@ -159,5 +150,5 @@ export function fieldNamesOf(value: unknown, names: Set<string>, path: readonly 
   return names;
 }
 
-/** A deeper field has only the names of its last parts. */
+/** A deeper field is known by its last parts only. */
 const MAX_PARTS = 8;

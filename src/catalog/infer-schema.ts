@@ -2,22 +2,18 @@ import { isObject, type JsonObject, kindOf } from "../base/json.ts";
 import { isInstant } from "../base/time.ts";
 import { type JsonSchema, TIMESTAMP } from "./schema.ts";
 
-/** Objects deeper than this stay open: their fields are not named. */
+/** The fields of deeper objects are not named. */
 const MAX_DEPTH = 5;
-/** A nested object with more names than this is a map, not a record: its fields are not named. */
+/** A nested object with more names is a map, and its fields are not named. */
 const MAX_NESTED_FIELDS = 200;
-/** The fields that most records have are named; beyond this many, no more. */
+/** The schema names at most this number of fields, the most frequent first. */
 const MAX_FIELDS = 1000;
-/** Names beyond this many are not even counted. */
+/** The program counts at most this number of names. */
 const MAX_COUNTED = 20_000;
 
 /**
- * Adds to the declared schema the fields that the records show. Says only what the next records will hardly
- * contradict: every field is nullable, every number is `number`, a field that was only null is a string, a field of
- * mixed types has no type, and only an array of one scalar type has `items`. The order of the records does not matter.
- *
- * Left out are names that platforms cannot store (empty, with NUL or lone surrogates, `__proto__`) and, of names that
- * differ only by case, all but one: a declared one, or else the commonest, or else the one that sorts last (lower case).
+ * Adds the fields of the records to the declared schema, with types that later records will hardly contradict.
+ * Excludes names that platforms cannot store. If names differ only by case, the declared or most frequent name remains.
  */
 export function inferSchema(declared: JsonSchema, records: readonly Readonly<JsonObject>[]): JsonSchema {
   const known = new Set(Object.keys(declared.properties ?? {}).map(folded));
@@ -33,7 +29,7 @@ type Field = readonly [name: string, values: readonly unknown[]];
 
 const byName = ([a]: Field, [b]: Field): number => (a < b ? -1 : 1);
 
-/** The fields that most records have, at most `limit` by name, no two the same but for case. */
+/** The most frequent fields, at most `limit`, in order of their names. No two names differ only by case. */
 function fieldsOf(records: readonly Readonly<JsonObject>[], limit: number): readonly Field[] {
   const values = new Map<string, unknown[]>();
   for (const record of records) {
@@ -69,7 +65,7 @@ export function schemaOf(values: readonly unknown[], depth = 1): JsonSchema {
   }
 }
 
-/** None where fields are not named: a catalog lets a field without `properties` out as one value. */
+/** Without `properties`, a catalog sends a field as one value. */
 function propertiesIn(objects: readonly JsonObject[], depth: number): Pick<JsonSchema, "properties"> {
   if (depth >= MAX_DEPTH) return {};
   const fields = fieldsOf(objects, MAX_NESTED_FIELDS + 1);
@@ -86,7 +82,7 @@ function itemsOf(elements: readonly unknown[]): Pick<JsonSchema, "items"> {
 const schemasOf = (fields: readonly Field[], depth: number): Record<string, JsonSchema> =>
   Object.fromEntries(fields.map(([name, values]) => [name, schemaOf(values, depth)]));
 
-/** Whether a schema can name a field: see inferSchema. @param others the fields that it names */
+/** Whether a schema can name a field: see inferSchema. @param others the fields of the schema */
 export const isNameable = (name: string, others: Iterable<string>): boolean =>
   isFieldName(name) && ![...others].some((other) => folded(other) === folded(name));
 

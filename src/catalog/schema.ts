@@ -1,7 +1,7 @@
 import { isObject, objectOf } from "../base/json.ts";
 import { readPackageFile } from "../base/package-file.ts";
 
-/** A JSON schema (draft-07), as far as this program reads and writes it. */
+/** The part of a JSON schema (draft-07) that this program reads and writes. */
 export type JsonSchema = {
   readonly $schema?: string;
   readonly title?: string;
@@ -16,7 +16,7 @@ export type JsonSchema = {
   readonly enum?: readonly unknown[];
 };
 
-/** The fields that a schema names; none for what is no schema of an object. */
+/** The fields that a schema names. */
 export function propertiesOf(schema: unknown): Readonly<Record<string, JsonSchema>> {
   const properties = objectOf(objectOf(schema)["properties"]);
   if (Object.values(properties).every(isObject)) return properties as Record<string, JsonSchema>;

@@ -13,34 +13,28 @@ import {
 } from "./singer.ts";
 import { STREAMS, type StreamSpec } from "./streams.ts";
 
-/** How a selected stream leaves. `schema` names only what leaves. */
+/** How a selected stream is sent. `schema` names only fields that are sent. */
 export type Selection = {
   readonly stream: string;
   readonly schema: JsonSchema;
   readonly keyProperties: readonly string[];
   readonly replicationKey: string | null;
   readonly method: ReplicationMethod;
-  /** The fields that leave each row. Without a catalog everything leaves. */
+  /** The fields that are sent. Without a catalog all fields are sent. */
   readonly rules: FieldRules;
   /** See DiscoveredStream. */
   readonly isComplete: boolean;
 };
 
-/**
- * How a selected stream is read, and how it leaves. The configured schema has all fields of the catalog.
- * A stream that this tap does not have has no selection.
- */
+/** How a selected stream is read and sent. An unknown stream has no selection. */
 type Chosen = { readonly configured: ConfiguredStream; readonly selection?: Selection };
 
 type Selected = { readonly streams: readonly Chosen[]; readonly warnings: readonly string[] };
 
-/**
- * Returns what a catalog selects. It lists all that may leave, at every depth. Keys and cursors always leave.
- * @throws ConfigError for what is no catalog of Singer, and for a stream that cannot be replicated as it says
- */
+/** Returns the selected streams and fields. Keys and cursors are always sent. @throws ConfigError for an unusable catalog */
 export function select(catalog: unknown): Selected {
   const all = catalogEntries(catalog);
-  // Where the catalog selects a stream by name, one without metadata is not selected.
+  // If the catalog selects some stream by name, streams without metadata are not selected.
   const isMarked = all.some((entry) => choiceIn(selectionNodes(entry), [streamId(entry)]) === true);
   const entries = all.filter((entry) => {
     const isBare = listOf(entry["metadata"]).length === 0;
@@ -58,7 +52,7 @@ export function select(catalog: unknown): Selected {
   return { streams, warnings };
 }
 
-/** Throws ConfigError for what is no catalog of Singer: nothing would be read, without a word. */
+/** @throws ConfigError for a catalog of another form, because the run would silently read nothing */
 function catalogEntries(catalog: unknown): readonly CatalogNode[] {
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableCatalog('it has no list "streams"');
@@ -69,7 +63,7 @@ function catalogEntries(catalog: unknown): readonly CatalogNode[] {
     const items = entry["metadata"] ?? [];
     if (Array.isArray(items) && items.every(isMetadata)) continue;
     throw unusableCatalog(
-      `the metadata of ${quoted(streamId(entry))} is no list of objects with a "breadcrumb" of "properties" and names, ` +
+      `the metadata of ${quoted(streamId(entry))} is not a list of objects with a "breadcrumb" of "properties" and names, ` +
         'and "metadata" with "selected"',
     );
   }
@@ -100,9 +94,9 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
   const rules = fieldRules(schema, [name], metadata, [...neededFields(stream), ...keyProperties]);
   const configured: ConfiguredStream = {
     ...{ ...incremental(name), schema },
-    // The catalog decides, whatever a state says of an earlier method.
+    // The catalog decides, and not the method of an earlier run.
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
-    // Targets that know a key crash on a record without one.
+    // Targets with a key crash on a record without the key.
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
   };
   const leaving = schemaUnder(rules, schema, "leaving");
@@ -110,7 +104,7 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
   return { configured, selection: { ...selection, keyProperties, method, rules } };
 }
 
-/** A stream as its catalog describes it. A schema that lacks a key or cursor would describe no record of ours. */
+/** A stream as its catalog describes it. Adds the key and the cursor to a schema that lacks them. */
 function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
   const declared = loadSchema(spec.name);
   const schema = schemaIn(entry["schema"]) ?? declared;
@@ -138,10 +132,7 @@ function chosenKey(
   return primaryKey;
 }
 
-/**
- * The user's choice beats the method that discovery forced: Meltano keeps both. Root metadata is only ever the user's.
- * A user who names another cursor expects rows that this tap would not deliver.
- */
+/** Prefers the user's method to the method of discovery, because Meltano keeps both. @throws ConfigError for another cursor */
 function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: string[]): ReplicationMethod {
   const { name } = stream.spec;
   const [methods, replicationKey] = [methodsOf(stream), cursorOf(stream)];
@@ -162,7 +153,7 @@ function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: st
   return method ?? methods[0];
 }
 
-/** Meltano writes `selected` into the metadata and on the stream; older programs write it only there, or into the schema. */
+/** The places of `selected`: Meltano writes the metadata and the stream, older programs the stream or the schema. */
 const selectionNodes = (entry: CatalogNode): readonly CatalogNode[] => [
   metadataIn(entry)([]),
   entry,
@@ -177,11 +168,7 @@ function nodeSelected(nodes: readonly CatalogNode[], place: readonly string[], i
   return choiceIn(nodes, place) ?? choiceIn(nodes, place, "selected-by-default") ?? inherited;
 }
 
-/**
- * The choice that nodes make together: all of those that say one must select. Undefined: none says any. Older programs write
- * it as text.
- * @throws ConfigError for any other value, because what it may withhold would leave
- */
+/** Whether all nodes with a choice select, or undefined. @throws ConfigError for an unclear choice, which may withhold a field */
 function choiceIn(
   nodes: readonly CatalogNode[],
   place: readonly string[],
@@ -202,11 +189,7 @@ function choiceIn(
 
 const DESELECTED: FieldAction = { kind: "drop", setting: "the catalog" };
 
-/**
- * The rules of a catalog for the fields of an object, or of the objects in a list. A field whose schema does not say what
- * is in it leaves as one value; once `properties` are there, they list all of it.
- * @param parent the name of the stream, and the breadcrumb
- */
+/** The rules of a catalog for the fields of an object. `properties` list all its fields. @param parent stream and breadcrumb */
 function fieldRules(
   schema: JsonSchema,
   parent: readonly string[],
@@ -214,7 +197,7 @@ function fieldRules(
   needed: readonly string[] = [],
 ): FieldRules {
   const fields = Object.entries(propertiesOf(schema));
-  // The older way: a schema that marks what is selected.
+  // Older programs mark selected fields in the schema.
   const isMarked = fields.some(([name, property]) => choiceIn([property], [...parent, name]) === true);
   const rules = fields.map(([name, property]): [string, FieldRule] => {
     const place = [...parent, "properties", name];

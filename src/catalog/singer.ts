@@ -4,7 +4,7 @@ import { type JsonSchema, propertiesOf } from "./schema.ts";
 
 export type ReplicationMethod = "FULL_TABLE" | "INCREMENTAL";
 
-/** How a stream can be replicated; the first method is the one that it takes unless the user wants another. */
+/** The methods by which a stream can be replicated. The first method is the default. */
 export function methodsOf(stream: DescribedStream): readonly [ReplicationMethod, ...ReplicationMethod[]] {
   if (!stream.spec.modes.includes("full_refresh")) return ["INCREMENTAL"];
   return cursorOf(stream) === null ? ["FULL_TABLE"] : ["INCREMENTAL", "FULL_TABLE"];
@@ -13,7 +13,7 @@ export function methodsOf(stream: DescribedStream): readonly [ReplicationMethod,
 /** A node of a catalog that another program wrote. */
 export type CatalogNode = Readonly<JsonObject>;
 
-/** The metadata of a field by its place, or of the stream itself at []. */
+/** The metadata of a field by its breadcrumb, or of the stream at []. */
 export type Metadata = (breadcrumb: readonly string[]) => CatalogNode;
 
 export function metadataIn(entry: CatalogNode): Metadata {
@@ -23,7 +23,7 @@ export function metadataIn(entry: CatalogNode): Metadata {
   return (breadcrumb) => nodes.get(idOf(breadcrumb)) ?? {};
 }
 
-/** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect one that lacks it. */
+/** The catalog of `--discover`. Every property has metadata, because Meltano cannot deselect a property without metadata. */
 export const toSingerCatalog = (streams: readonly DiscoveredStream[]) => ({
   streams: streams.map(describeEntry),
 });
@@ -54,7 +54,7 @@ function describeEntry(stream: DiscoveredStream): object {
   };
 }
 
-/** Below `properties` only: no selection reaches into arrays. */
+/** The metadata of `properties`. No selection reaches into arrays. */
 function propertyMetadata(
   schema: JsonSchema,
   parent: readonly string[],
@@ -67,7 +67,7 @@ function propertyMetadata(
   });
 }
 
-/** Top-level fields that every record needs, so that no selection drops them. */
+/** Top-level fields that every record needs and no selection drops. */
 export function neededFields(stream: DescribedStream): readonly string[] {
   const cursor = cursorOf(stream);
   return cursor === null ? stream.spec.primaryKey : [...stream.spec.primaryKey, cursor];

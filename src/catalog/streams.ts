@@ -5,27 +5,27 @@ type SyncMode = "full_refresh" | "incremental";
 
 /** The facts of a stream that are true for every service. */
 export type StreamSpec = {
-  /** Also the name of its file under schemas/, which has the documented fields. */
+  /** Also the name of its file in schemas/, which lists the documented fields. */
   readonly name: string;
   readonly primaryKey: readonly string[];
-  /** Null: none. It counts only where the stream's schema has it as a date-time. */
+  /** The field with the date of a row. It counts only if the schema has it as a date-time. */
   readonly cursorField: string | null;
-  /** Whether a sample of rows shows the fields that are not documented. A row without its key is then no error. */
+  /** Whether a sample of rows shows fields that are not documented. A row may then lack its key. */
   readonly sampled: boolean;
-  /** Without `full_refresh` the stream is never read from the start: its records cost money or hours. */
+  /** Without `full_refresh` the stream is never read from the start, because its records cost money or hours. */
   readonly modes: readonly SyncMode[];
-  /** The stream is there only where this is set; absent: always. */
+  /** The stream exists only if this setting is set. Absent: it always exists. */
   readonly setting?: JobSetting;
 };
 
 /** A stream of the rows that the service lists. */
 export type RowStreamSpec = StreamSpec & {
-  /** Whether rows are documented to carry a date. Sampled ones may, and are read by days where they do. */
+  /** Whether rows are documented to have a date. Sampled rows may have a date too, and are then read by days. */
   readonly isDated: boolean;
-  /** Below the base URL. Paged; `endpoint` names the setting that overrides it. */
+  /** The path of the paged list, below the base URL. The setting `endpoint` overrides it. */
   readonly listPath: string;
   readonly endpoint: keyof Endpoints | null;
-  /** Below the base URL: one request gives all rows as lines. Null: there is only the list. */
+  /** The path of the export, which sends all rows as lines. Null: there is only the list. */
   readonly exportPath: string | null;
 };
 
@@ -33,7 +33,7 @@ export type RowStreamSpec = StreamSpec & {
 export const JOB_SETTINGS = ["companyLookup", "emailCheck", "emailVerification"] as const;
 export type JobSetting = (typeof JOB_SETTINGS)[number];
 
-/** A stream of answers that are asked for an item at a time. */
+/** A stream of answers. Each answer is about one item. */
 export type JobStreamSpec = StreamSpec & { readonly cursorField: string; readonly setting: JobSetting };
 
 const BOTH: readonly SyncMode[] = ["full_refresh", "incremental"];
@@ -82,35 +82,32 @@ export type StreamSettings = Pick<Config, JobSetting>;
 export const jobSpecsOf = (config: StreamSettings): readonly JobStreamSpec[] =>
   JOB_STREAMS.filter(({ setting }) => config[setting] !== null);
 
-/** The streams that a config has: all streams of rows, and those that it sets. */
+/** The streams of a config: all streams of rows, and the streams of its jobs. */
 export const streamsOf = (config: StreamSettings): readonly StreamSpec[] => [
   ...ROW_STREAMS,
   ...jobSpecsOf(config),
 ];
 
-/** Whether a stream can be read from the start. A name that no stream has counts as one that can. */
+/** Whether a stream can be read from the start. An unknown stream counts as readable. */
 export const canRefresh = (name: string): boolean =>
   STREAMS.find((spec) => spec.name === name)?.modes.includes("full_refresh") ?? true;
 
-/** Finds a stream of a config. @throws ConfigError @param advice what to do about a name that no stream has */
+/** Finds a stream of a config. @param advice for a name that no stream has @throws ConfigError */
 export function streamNamed(name: string, config: StreamSettings, advice: string): StreamSpec {
   const streams = streamsOf(config);
   const found = streams.find((stream) => stream.name === name);
   if (found !== undefined) return found;
   const setting = JOB_STREAMS.find((stream) => stream.name === name)?.setting;
-  if (setting === undefined) {
-    const names = streams.map((stream) => stream.name).join(", ");
-    throw new ConfigError(
-      `Cannot read the stream "${name}": there is no such stream, only ${names}. ${advice}`,
-    );
-  }
-  const property = setting.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  throw new ConfigError(
-    `Cannot read the stream "${name}": it is there only when ${property} is set in the config. Set it, or take the stream out of the sync`,
-  );
+  const names = streams.map((stream) => stream.name).join(", ");
+  const property = setting?.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const why =
+    property === undefined
+      ? `there is no such stream, only ${names}. ${advice}`
+      : `it needs the setting ${property}. Set ${property}, or remove the stream from the sync`;
+  throw new ConfigError(`Cannot read the stream "${name}": ${why}`);
 }
 
-/** A stream of rows that has a list and no export, is sampled, and is read whole. @param endpoint the setting that overrides the path */
+/** A stream of rows that is read whole from its list. @param endpoint the setting that overrides the path */
 function list(name: string, key: string, listPath: string, endpoint: keyof Endpoints): RowStreamSpec {
   const facts = { isDated: false, sampled: true, cursorField: null, exportPath: null } as const;
   return { ...facts, name, primaryKey: [key], modes: ["full_refresh"], listPath, endpoint };
@@ -125,6 +122,6 @@ function job(
   return { name, primaryKey, cursorField, setting, sampled: false, modes: ["incremental"] };
 }
 
-/** Where the pages of a stream are, as the config says. */
+/** The path of the list of a stream, as configured. */
 export const listPathOf = ({ listPath, endpoint }: RowStreamSpec, endpoints: Endpoints): string =>
   endpoint === null ? listPath : endpoints[endpoint];

@@ -2,35 +2,32 @@ import { ConfigError } from "../base/errors.ts";
 import { isObject, type JsonObject, kindOf, objectOf, quoted, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 
-/** State of an earlier run: the blob of each stream, and the rest of a Singer state, to be passed on. */
+/** The state of an earlier run: a value for each stream, and other keys of a Singer state, which are sent on. */
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
 
-/** The key of a stream in SavedState and in state files: its name, after "namespace/" if it has one. */
+/** The key of a stream in a state: "name" or "namespace/name". */
 export function stateKey(name: string, namespace: string | undefined): string {
   return namespace === undefined ? name : `${namespace}/${name}`;
 }
 
-/** The name of the stream that a key is of. */
+/** The name of the stream in a key. */
 export const streamOfKey = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
-/** The blobs by the names of their streams: what was bought counts whatever namespace a state says. */
+/** The states of streams without their namespaces, because a purchase counts in every namespace. */
 export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<string, unknown> =>
   new Map([...states].map(([key, state]) => [streamOfKey(key), state]));
 
-/** Whether the text of a state has Singer's bookmarks, as our state files have. Otherwise it has Airbyte's STREAM states. */
+/** Whether the text of a state has Singer's bookmarks. Otherwise it has Airbyte's STREAM states. */
 export const isSingerState = (text: string): boolean => /"(?:bookmarks|singer_state)"\s*:/.test(text);
 
-/** Streams by which a state is known as ours. */
+/** Names of streams that show that a state is from this program. */
 const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
 /** Lines of a run's output that are not states. */
 const OTHER_MESSAGES =
   /^(?:ACTIVATE_VERSION|BATCH|CATALOG|CONNECTION_STATUS|CONTROL|LOG|RECORD|SCHEMA|SPEC|TRACE)$/;
 
-/**
- * Reads a state in any envelope of a platform, a target or a person. A null blob resets its stream, and the last blob wins.
- * Throws ConfigError for any other shape. Its message continues the name of the file.
- */
+/** Reads a state in any form of a platform. Null resets a stream. @throws ConfigError; its message continues a file's name */
 export function parseState(value: unknown): SavedState {
   const state = new ParsedState();
   collect(value, state);
@@ -48,10 +45,10 @@ export function parseStateText(text: string): SavedState {
 class ParsedState implements SavedState {
   readonly streams = new Map<string, unknown>();
   readonly rest: JsonObject = {};
-  /** The keys of all blobs that were added, with those that are null. */
+  /** The keys of all streams that were added, also with null. */
   readonly keys: string[] = [];
 
-  /** @param blobs by the names of their streams */
+  /** @param blobs the states of streams, by their keys */
   addAll(blobs: unknown): void {
     if (!isNothing(blobs) && !isObject(blobs)) throw unknownShape({ bookmarks: blobs });
     for (const [key, blob] of Object.entries(objectOf(blobs))) this.#add(key, blob);
@@ -61,14 +58,13 @@ class ParsedState implements SavedState {
   addStream(value: unknown): void {
     const { stream_descriptor: descriptor, stream_state: blob } = objectOf(value);
     const { name, namespace } = objectOf(descriptor);
-    if (typeof name !== "string") {
+    if (typeof name !== "string")
       throw new ConfigError("a STREAM state has no stream_descriptor with a name");
-    }
     const isNamed = typeof namespace === "string" && namespace !== "";
     this.#add(stateKey(name, isNamed ? namespace : undefined), blob);
   }
 
-  /** Throws for a state of another program. As an empty one of ours it would have everything read again. */
+  /** @throws ConfigError for a state of another program, because the run would read everything again */
   checked(): this {
     const isEmpty = [...this.streams.values()].every(isNothing);
     const [first = ""] = this.keys;
@@ -83,7 +79,7 @@ class ParsedState implements SavedState {
   }
 }
 
-/** Lines that are not JSON objects come from other programs. A last line that is cut was not saved yet. */
+/** Skips lines of other programs, which are not JSON objects, and a last line that is cut. */
 function parseLines(lines: readonly string[]): SavedState {
   const state = new ParsedState();
   let found = false;
@@ -101,10 +97,10 @@ function parseLines(lines: readonly string[]): SavedState {
   return state.checked();
 }
 
-/** Keys around a state. The first key counts, because older messages repeat the state as `data`. Python writes `global_`. */
+/** Keys that contain a state. The first key counts, because older messages repeat the state as `data`. */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
-/** Keys that may contain a state, and keys that do not. This source has no shared state. */
+/** Keys that may contain a state, and keys that never contain a state of this program. */
 const PARTS = [...WRAPPERS, "completed", "partial", "bookmarks", "airbyte_state", "stream_states"];
 const NO_STATE = /^(?:currently_syncing|output|shared_state|sourceStats|destinationStats|id|state_id)$/;
 const TYPES: readonly unknown[] = ["STATE", "STREAM", "GLOBAL", "LEGACY"];
@@ -122,7 +118,7 @@ function collect(value: unknown, state: ParsedState): void {
   const before = state.keys.length;
   const read = openEnvelope(value, state);
   if (state.keys.length > before) return;
-  // An envelope without any stream is empty only if nothing unknown is in it.
+  // An envelope without a stream is empty only if all its parts are known.
   const { type = "STATE", ...parts } = value;
   const isEmpty = ([key, part]: [string, unknown]): boolean =>
     read.length > 0
@@ -131,13 +127,13 @@ function collect(value: unknown, state: ParsedState): void {
   if (!TYPES.includes(type) || !Object.entries(parts).every(isEmpty)) throw unknownShape(value);
 }
 
-/** Collects what an envelope has. Returns the keys that it read. */
+/** Collects the states in an envelope. Returns the keys that it read. */
 function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] {
   const { stream_states: streams, completed, partial } = value;
   const wrapper = WRAPPERS.find((key) => !isNothing(value[key]) && isObject(value[key]));
   const inner = wrapper ?? (Array.isArray(streams) ? "stream_states" : undefined);
   if ("bookmarks" in value || "airbyte_state" in value) {
-    // `airbyte_state` comes from a tap around an Airbyte source, with two keys of its own; the bookmarks are younger.
+    // A tap around an Airbyte source writes `airbyte_state`, which is older than the bookmarks.
     const { bookmarks, airbyte_state, stream_descriptor: _descriptor, stream_state: _state, ...rest } = value;
     collect(airbyte_state, state);
     state.addAll(bookmarks);
@@ -168,7 +164,7 @@ const isNothing = (value: unknown): boolean =>
   value === "" ||
   (typeof value === "object" && Object.keys(value).length === 0);
 
-/** Meltano merges the partial states of runs since the last complete one into it, key by key. */
+/** Merges Meltano's partial state into its last complete state, key by key. */
 function merged(base: unknown, over: unknown): unknown {
   if (!isObject(base) || !isObject(over)) return over;
   const entries = Object.entries(over).map(([key, value]) => [
@@ -181,7 +177,7 @@ function merged(base: unknown, over: unknown): unknown {
 const unknownShape = (value: unknown): ConfigError =>
   new ConfigError(`it is not a state, but ${shapeOf(value)}`);
 
-/** Kinds and names only, never values. */
+/** Describes a value by types and names, never by its contents. */
 function shapeOf(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.slice(0, 1).map(kindOf).join()}`;
   if (!isObject(value)) return kindOf(value);

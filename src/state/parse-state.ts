@@ -18,7 +18,7 @@ const recordOf = (required: object, optional = {}): object => ({
 const span = { from: day, to: day, status: { enum: ["proven", "again", "missing", "reread"] }, rows };
 const filters = Object.fromEntries(FILTER_NAMES.map((name) => [name, configSpec().properties?.[name]]));
 
-/** Each key of a state, where it is not null. */
+/** The schema of each key of a state. Every key may also be null. */
 const SCHEMA = {
   properties: {
     days: listOf(recordOf(span, { read: day })),
@@ -33,14 +33,12 @@ const SCHEMA = {
 };
 let checkOfKeys: SchemaCheck | undefined;
 
-/**
- * Reads the state of a stream of rows. A state without a version has only a cursor: everything is read.
- * Null for an empty state and for marks of other sources. @throws ConfigError for another version or another shape
- */
+/** Reads the state of a stream of rows. Null for an empty state. @throws ConfigError for another version or another shape */
 export function parseRowState(stream: string, saved: unknown): RowState | null {
   if (saved === null || saved === undefined) return null;
   if (!isObject(saved)) throw unusable(stream, `it is of type ${kindOf(saved)}, not an object`);
   if (Object.keys(saved).every((key) => key.startsWith("__ab_"))) return null;
+  // Without a version there is only a cursor, and everything is read.
   if (saved["version"] === undefined) return { ...NEW_STATE, discoveredAt: cursorOf(stream, saved) };
   refuseOtherVersion(stream, saved);
   refuseOtherShape(stream, saved);
@@ -77,7 +75,7 @@ function refuseOtherShape(stream: string, saved: JsonObject): void {
   if (!isInOrder) throw unusable(stream, "days are not in order, or overlap");
 }
 
-/** The stream's own cursor and Singer's: the earlier one, because a person may have moved either back, or to null. */
+/** The earlier of the stream's cursor and Singer's cursor, because a person may have set back one of the two. */
 function cursorOf(stream: string, saved: JsonObject): string | null {
   const { discoveredAt, replication_key = "discoveredAt", replication_key_value } = saved;
   const own = momentOf(stream, discoveredAt, "discoveredAt");
@@ -88,7 +86,7 @@ function cursorOf(stream: string, saved: JsonObject): string | null {
   return instant(singer) < instant(own) ? singer : own;
 }
 
-/** A moment in UTC. A plain day is its first moment. */
+/** A moment in UTC. A day without a time is its first moment. */
 function momentOf(stream: string, value: unknown, name: string): string | null {
   if (value === undefined || value === null) return null;
   const written = typeof value === "string" && isDay(value) ? `${value}T00:00:00Z` : value;

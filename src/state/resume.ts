@@ -9,18 +9,14 @@ import { parseRowState } from "./parse-state.ts";
 
 /** The meaning of the incoming state for a stream. `why`: a warning for the operator. */
 export type Resume =
-  /** Read from `state`, which is a new one where nothing can be gone on from. */
+  /** The run reads from `state`, which is new if the saved state is of no use. */
   | { readonly kind: "read"; readonly state: RowState; readonly why?: string }
-  /** This very full refresh has been delivered before. */
+  /** An earlier run has delivered this full refresh. */
   | { readonly kind: "delivered"; readonly state: StreamState };
 
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
-/**
- * A full refresh continues only its own state and is delivered once. An incremental read continues any state.
- * @param isDated whether the stream is read by its dates
- * @throws ConfigError for a state of another service or of other filters
- */
+/** A full refresh continues only its own state. Otherwise any state continues. @throws ConfigError for another service or filters */
 export function resume(
   configured: ConfiguredStream,
   saved: unknown,
@@ -50,7 +46,7 @@ export function resume(
   return { kind: "read", state: resumed, why };
 }
 
-/** The mark of a full refresh in its checkpoints, until the last one. */
+/** The mark of a full refresh in its checkpoints, except the last checkpoint. */
 const refreshOf = ({ generationId, syncId }: ConfiguredStream): FullRefresh => ({
   ...{ generation_id: generationId, sync_id: syncId, done: false },
 });
@@ -64,7 +60,7 @@ function refuseOtherFilters(stream: string, made: Filters, now: Filters): void {
   );
 }
 
-/** Throws ConfigError for a state that was made with another address. A state that names none belongs to any. */
+/** @throws ConfigError for a state of another address. A state without an address belongs to every address. */
 export function refuseOtherService(stream: string, saved: unknown, service: string | null): void {
   const made = objectOf(saved)["service"] ?? null;
   if (made === null || service === null || made === service) return;

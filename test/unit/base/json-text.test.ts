@@ -39,9 +39,9 @@ describe("an answer of the service, taken apart without a parser", () => {
 
   it("is an error where it is no JSON", () => {
     for (const json of ['{"a":1', '{"a"', '{"a":}', '{"a":1;"b":2}', '{"a":"', "{a:1}", '{"a":\u00a0}'])
-      expect(() => memberTexts(json, "a"), json).toThrow("no JSON object");
+      expect(() => memberTexts(json, "a"), json).toThrow("not a JSON object");
     for (const list of ["[1 2]", "[,1]", "[1;2]", "[*]"])
-      expect(() => elementTexts(`{"l":${list}}`, "l"), list).toThrow("no JSON object");
+      expect(() => elementTexts(`{"l":${list}}`, "l"), list).toThrow("not a JSON object");
   });
 });
 

@@ -116,7 +116,7 @@ describe("a row under rules", () => {
   it("throws rather than leaves unchanged where it is no object", () => {
     const rewrite = lineRewriter(rules(DROP, {}));
     const broken = ["", "[]", "{\u00a0}", ...'{ {"a {"a": {"a":[1 {"a":1 {x} {"a":"b\\" {"a":1}x'.split(" ")];
-    for (const text of broken) expect(() => rewrite(text), text).toThrow("no JSON object");
+    for (const text of broken) expect(() => rewrite(text), text).toThrow("not a JSON object");
   });
 
   it("throws where a field is to be hashed without a salt", () => {
