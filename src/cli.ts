@@ -3,17 +3,17 @@ import { UsageError } from "./base/errors.ts";
 import { nearestName, oneOf } from "./base/text.ts";
 import type { Runtime } from "./run/runtime.ts";
 
-/** The command that a command line names. */
+/** The command of a command line. */
 export type Command = {
   /** Returns the exit code. */
   readonly run: (runtime: Runtime) => Promise<number>;
-  /** Whether a platform reads the output, and an output without a reader is a failure. */
+  /** Whether a platform reads the output. Then a reader that stops early is an error. */
   readonly isForPlatform?: boolean;
 };
 
 type Choose = (run: Command["run"], isForPlatform?: boolean) => void;
 
-/** Adds commands to the parser, which calls `choose` when the words name one. */
+/** Adds commands to the parser. The parser calls `choose` for the command of the words. */
 export type AddCommand = (parser: Argv, choose: Choose) => Argv;
 
 /** The flags that a command has. */
@@ -21,20 +21,20 @@ type FlagsOf<Words> = Words extends (words: Argv) => Argv<infer Flags> ? Argumen
 
 const NAME = "source-contact-intelligence";
 
-/** The value of a flag that was given once, or the last one. */
+/** The last value of a flag. */
 const last = <Value>(value: Value | readonly Value[]): Value => [value].flat().at(-1) as Value;
 
 const lastText: (value: string) => string = last;
 
-/** A flag that takes one text; the last one counts. */
+/** A flag with one text. The last text counts. */
 export const textFlag = (describe: string) =>
   ({ type: "string", nargs: 1, coerce: lastText, describe }) as const;
 
-/** A flag that names a file. Platforms give an empty text for a file that they do not have. */
+/** A flag that names a file. Platforms give an empty text for a missing file. */
 export const fileFlag = (describe: string) =>
   ({ ...textFlag(describe), coerce: (value: string) => last(value) || undefined }) as const;
 
-/** A flag that takes one of several words. */
+/** A flag with one of several words. */
 export const choiceFlag = <Choice extends string>(
   name: string,
   choices: readonly Choice[],
@@ -46,7 +46,7 @@ export const choiceFlag = <Choice extends string>(
     choices,
   }) as const;
 
-/** A flag whose text is parsed. @param parse returns undefined for what is not of the rule */
+/** A flag whose text is parsed. @param parse returns undefined for a wrong text */
 const parsedFlag = <Value>(
   [name, rule]: readonly [name: string, rule: string],
   parse: (text: string) => Value | undefined,
@@ -67,10 +67,10 @@ const countFlag = (name: string, describe: string) =>
     describe,
   );
 
-/** A flag that is on or off. */
+/** A flag without a value. */
 const switchFlag = (describe: string) => ({ type: "boolean", default: false, describe }) as const;
 
-/** A word behind a command, which cannot be left out. */
+/** A required word after a command. */
 const argument = (describe: string) => ({ type: "string", demandOption: true, describe }) as const;
 
 const CONFIG = { alias: "c", ...textFlag("settings; default: config.json in this folder") } as const;
@@ -91,10 +91,7 @@ export const LOG_FORMAT = choiceFlag("--log-format", ["text", "json"], "form of 
 const JSON_TOO = switchFlag("print JSON at a terminal too");
 
 const CHECK_FLAGS = { config: CONFIG, "exit-code": switchFlag("exit with 1 if the check fails") } as const;
-
-const INIT_FLAGS = {
-  config: { ...CONFIG, default: "config.json", describe: "config file to write" },
-} as const;
+const INIT_FILE = { ...CONFIG, default: "config.json", describe: "config file to write" } as const;
 
 const READ_FLAGS = {
   config: CONFIG,
@@ -110,11 +107,7 @@ const READ_FLAGS = {
   "dry-run": { type: "boolean", describe: "show what the next run reads", conflicts: "summary" },
   limit: countFlag("--limit", "stop after N rows per stream; saves no state"),
   "full-refresh": { type: "boolean", describe: "read everything again; buy nothing again" },
-  output: {
-    ...fileFlag("folder for rows and state"),
-    alias: "o",
-    conflicts: "state-file",
-  },
+  output: { ...fileFlag("folder for rows and state"), alias: "o", conflicts: "state-file" },
   compress: { ...choiceFlag("--compress", ["gzip"], "compress the files of --output"), implies: "output" },
   "file-bytes": { type: "number", hidden: true },
   summary: fileFlag("file for the results of the run (JSON)"),
@@ -131,25 +124,25 @@ const READ_FLAGS = {
   "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
 } as const;
 
-const READ_EXAMPLES = [
-  ["read everything into files; later runs read what is new", "read --output contacts"],
-  ["print 10 people", "read --stream people --format jsonl --limit 10"],
-  [
-    "print the people who are new since the last run",
-    "read --stream people --format jsonl \\\n    --state-file state.json",
-  ],
-  ["write Airbyte messages", "read --config config.json > messages.jsonl"],
-] as const;
-
 const readWords = (words: Argv) =>
   words
     .options(READ_FLAGS)
     // Named first, it precedes the other group.
     .group("config", "Options:")
     .group(["plan", "shard"], "To read with several machines:")
-    .epilogue(examples(READ_EXAMPLES));
+    .epilogue(
+      examples(
+        FILES,
+        ["print 10 people", "read --stream people --format jsonl --limit 10"],
+        [
+          "print the people who are new since the last run",
+          "read --stream people --format jsonl \\\n    --state-file state.json",
+        ],
+        ["write Airbyte messages", "read --config config.json > messages.jsonl"],
+      ),
+    );
 
-/** Throws UsageError for flags that exclude each other. */
+/** @throws UsageError for flags that exclude each other */
 function toReadOptions(given: FlagsOf<typeof readWords>) {
   const { stream: streams = [], format, ...flags } = given;
   if (format === "jsonl" && flags.output === undefined && streams.length !== 1) {
@@ -168,13 +161,6 @@ const JOBS_FLAGS = {
   json: switchFlag("print JSON"),
 } as const;
 
-const PLAN_EXAMPLES = [
-  ["plan two shards", "plan --shards 2 > plan.jsonl"],
-  ["read each shard", "read --plan plan.jsonl --shard 0 -o contacts"],
-  ["the last shard is open: it ends now", "read --plan plan.jsonl --shard open -o contacts"],
-  ["merge the states", "state merge contacts/shard-* > state.json"],
-] as const;
-
 const planWords = (words: Argv) =>
   words
     .options({
@@ -184,7 +170,14 @@ const planWords = (words: Argv) =>
       "shards-at-once": countFlag("--shards-at-once", "shards that run at one time; default: all"),
       json: JSON_TOO,
     })
-    .epilogue(examples(PLAN_EXAMPLES));
+    .epilogue(
+      examples(
+        ["plan two shards", "plan --shards 2 > plan.jsonl"],
+        ["read each shard", "read --plan plan.jsonl --shard 0 -o contacts"],
+        ["the last shard is open: it ends now", "read --plan plan.jsonl --shard open -o contacts"],
+        ["merge the states", "state merge contacts/shard-* > state.json"],
+      ),
+    );
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -210,12 +203,14 @@ const RECONCILE_FLAGS = {
 } as const;
 
 const reconcileWords = (words: Argv) =>
-  words.options(RECONCILE_FLAGS).epilogue(
-    examples([
-      ["compare a table of people with the service", "reconcile --table keys.csv --state contacts"],
-      ["read lost rows again with the next run", "reconcile --table keys.csv --recheck state.json"],
-    ]),
-  );
+  words
+    .options(RECONCILE_FLAGS)
+    .epilogue(
+      examples(
+        ["compare a table of people with the service", "reconcile --table keys.csv --state contacts"],
+        ["read lost rows again with the next run", "reconcile --table keys.csv --recheck state.json"],
+      ),
+    );
 
 const STATE_USAGE = `Usage: ${NAME} state show FILE, or state merge FILES... Example: ${NAME} state show contacts`;
 
@@ -259,20 +254,20 @@ const addStateCommands: AddCommand = (words, choose) =>
       },
     )
     .demandCommand(1, 1, STATE_USAGE, STATE_USAGE)
-    // The parser's own list has too little room for the names of these two.
+    // The examples name both commands, because the parser's list has too little room for them.
     .epilogue(
-      examples([
+      examples(
         ["show how far each stream is", "state show contacts"],
         ["exit with 1 if a stream is older than 26 hours", "state show contacts --max-age 26h"],
         ["make tables of the rows in a folder", "state show contacts --sql postgres | psql"],
         ["merge the states of shards", "state merge contacts/shard-* > state.json"],
-      ]),
+      ),
     );
 
-/** In the order of the help text. */
+/** Adds the commands in the order of the help text. */
 const addCommands: AddCommand = (parser, choose) =>
   parser
-    .command("init", "ask two questions, write config.json", INIT_FLAGS, (flags) =>
+    .command("init", "ask two questions, write config.json", { config: INIT_FILE }, (flags) =>
       choose(async (runtime) => (await import("./commands/init.ts")).init(flags, runtime)),
     )
     .command("spec", "print the settings for Airbyte (JSON)", {}, () => choose(runSpec))
@@ -305,11 +300,7 @@ const addCommands: AddCommand = (parser, choose) =>
     )
     .recommendCommands()
     .epilogue(
-      examples([
-        ["write config.json", "init"],
-        ["read everything into files; later runs read what is new", "read --output contacts"],
-        ["show the options of a command", "read --help"],
-      ]).concat(
+      examples(["write config.json", "init"], FILES, ["show the options of a command", "read --help"]).concat(
         "\n\nExit codes: 0 all done, 1 a retry may help, 2 a person must act.\n",
         "Airbyte and Singer get only 0 and 1.",
         "\n\nTo try it without an account: contact-intelligence-sandbox demo",
@@ -318,19 +309,23 @@ const addCommands: AddCommand = (parser, choose) =>
 
 const runSpec: Command["run"] = async (runtime) => (await import("./commands/spec.ts")).spec(runtime);
 
-/** The yargs list of examples puts them side by side, which leaves too little room. */
-function examples(all: readonly (readonly [what: string, words: string])[]): string {
+type Example = readonly [what: string, words: string];
+
+const FILES: Example = ["read everything into files; later runs read what is new", "read --output contacts"];
+
+/** Writes examples on two lines, because the columns of yargs are too narrow. */
+function examples(...all: readonly Example[]): string {
   return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
 }
 
-/** Parses the words of the connector; no words ask for help. Throws UsageError. */
+/** Parses the words of the connector. Without words it prints the help. @throws UsageError */
 export async function parseCommand(words: readonly string[], version: string): Promise<Command> {
-  // Platforms ask for it alone: loading the parser would take most of the time.
+  // Answers platforms without the parser, because loading it would take most of the time.
   if (words.length === 1 && words[0] === "spec") return { run: runSpec };
   return await parseWords(NAME, version, words.length === 0 ? ["--help"] : words, addCommands);
 }
 
-/** The parser's sentences, and plainer ones. */
+/** The sentences of yargs, and plainer sentences. */
 const PLAINER: readonly (readonly [RegExp, string])[] = [
   [/^Not enough arguments following: (\S+)$/, "--$1 needs a value"],
   [/^Arguments (\S+) and (\S+) are mutually exclusive$/, "Use --$1 or --$2, not both"],
@@ -344,29 +339,27 @@ function plainer(message: string, parser: Argv, name: string, words: readonly st
   const [, unknown] = /^Unknown arguments?: ([^,]+)/.exec(message) ?? [];
   if (unknown !== undefined) {
     const flag = words.find((word) => word.replace(/^--?|=.*$/g, "") === unknown) ?? unknown;
-    const command = words.slice(
-      0,
-      words.findIndex((word) => word.startsWith("-") || word === unknown),
-    );
+    const end = words.findIndex((word) => word.startsWith("-") || word === unknown);
     const { key } = (parser as Argv & { getOptions(): { key: object } }).getOptions();
     const isFlag = flag.startsWith("-");
     const meant = flag.startsWith("--") ? nearestName(unknown, Object.keys(key)) : undefined;
     const advice =
-      meant === undefined ? `See: ${[name, ...command, "--help"].join(" ")}` : `Did you mean "--${meant}"?`;
+      meant === undefined
+        ? `See: ${[name, ...words.slice(0, end), "--help"].join(" ")}`
+        : `Did you mean "--${meant}"?`;
     return `Unknown ${isFlag ? "flag" : "word"} "${flag.replace(/=.*/, "")}". ${advice}`;
   }
-  const [pattern, text] = PLAINER.find(([sentence]) => sentence.test(message)) ?? [];
-  return pattern === undefined ? message : message.replace(pattern, text ?? "");
+  return PLAINER.reduce((text, [sentence, plain]) => text.replace(sentence, plain), message);
 }
 
-/** Parses words without printing or exiting. Help texts must fit into 80 columns. Throws UsageError. */
+/** Parses words without output and exit. Help texts have 80 columns. @throws UsageError */
 export async function parseWords(
   name: string,
   version: string,
   words: readonly string[],
   add: AddCommand,
 ): Promise<Command> {
-  // The second file would be empty, and an empty state reads everything again.
+  // Stdin would be empty for the second file, and an empty state reads everything again.
   if (words.filter((word) => /^(?:-[\w-]+=|-\w)?-$/.test(word)).length > 1)
     throw new UsageError("Only one file can be - (stdin): give the others by their paths");
   const home = words.find((word) => /^(?:-[\w-]+=|-\w)?~(?:\/|$)/.test(word));

@@ -8,18 +8,18 @@ import { systemProcesses } from "./output/files/processes.ts";
 import { wholeOutput } from "./output/files/stdout.ts";
 import type { Runtime } from "./run/runtime.ts";
 
-/** How long (ms) an interrupted run may take to write what it has begun; platforms kill after ten seconds. */
+/** The time (ms) in which an interrupted run may finish its writes. Platforms kill a process after ten seconds. */
 const GRACE_MS = 8_000;
 
-/** Keeps V8 from optimizing undici's WebAssembly parser, which costs a short sync 35 MiB and a quarter of its processor time. */
+/** V8 does not optimize undici's WebAssembly parser, because that costs a short sync 35 MiB and a quarter of its time. */
 const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-up";
-/** Functions that see each row are short. Optimizing longer ones (bytes of bytecode) costs a tenth of a read's time. */
+/** V8 does not optimize functions above this size (bytes of bytecode), because that costs a tenth of a read's time. */
 const SHORT_FUNCTIONS = "--max-optimized-bytecode-size=1000";
 
-/** Parses a command line; throws UsageError. */
+/** Parses a command line. @throws UsageError */
 type Parse = (args: readonly string[], version: string) => Promise<Command>;
 
-/** Wires the process: argv, stdio, signals, exit code. The only place that touches `process`. */
+/** Connects the program with `process`: arguments, streams, signals, exit code. */
 export async function main(openParse: () => Promise<Parse>): Promise<void> {
   setFlagsFromString(BASELINE_WASM);
   setFlagsFromString(SHORT_FUNCTIONS);
@@ -27,16 +27,16 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
   const abort = new AbortController();
   const lastActs: (() => void)[] = [];
   let interruptedBy: NodeJS.Signals | undefined;
-  const endByForce = (signal: NodeJS.Signals): void => {
-    for (const act of lastActs) act();
-    endBy(signal);
-  };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
       if (interruptedBy !== undefined) return;
       interruptedBy = signal;
       abort.abort(new Error(`Interrupted by ${signal}`));
-      setTimeout(() => endByForce(signal), GRACE_MS).unref();
+      const endByForce = (): void => {
+        for (const act of lastActs) act();
+        endBy(signal);
+      };
+      setTimeout(endByForce, GRACE_MS).unref();
     });
   }
   const runtime: Runtime = {
@@ -56,7 +56,8 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     if (isAdrift && process.exitCode !== 0) runtime.stderr.write(ADRIFT);
   } catch (error) {
     if (interruptedBy === undefined) throw error;
-    await written(runtime.stdout);
+    // Waits until stdout has sent the lines that were begun.
+    await new Promise<void>((resolve) => runtime.stdout.write("", () => resolve()));
     endBy(interruptedBy);
   }
 }
@@ -64,7 +65,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
 const ADRIFT =
   "The folder in which this program was started is gone. Use absolute paths, or start it in another folder\n";
 
-/** Libraries ask for the working folder although every path is absolute. In one that was removed, relative ones lead nowhere. */
+/** Whether the working folder was removed. Replaces `cwd`, because libraries call it even for absolute paths. */
 function lacksFolder(): boolean {
   try {
     process.cwd();
@@ -75,7 +76,7 @@ function lacksFolder(): boolean {
   }
 }
 
-/** Runs a command line and writes an error to stderr. Returns the exit code. After a signal it throws what the command throws. */
+/** Runs a command line and writes an error to stderr. Returns the exit code. @throws the command's error after a signal */
 export async function runProgram(
   openParse: () => Promise<Parse>,
   args: readonly string[],
@@ -84,7 +85,7 @@ export async function runProgram(
   let command: Command | undefined;
   try {
     const { version } = readPackageFile("package.json") as { version: string };
-    // Scripts ask for it alone: loading the parser would take most of the time.
+    // Answers scripts without the parser, because loading it would take most of the time.
     if (args.length === 1 && /^(?:--version|-v)$/.test(args[0] ?? "")) {
       runtime.stdout.write(`${version}\n`);
       return 0;
@@ -98,12 +99,7 @@ export async function runProgram(
   }
 }
 
-/** Resolves when the lines that were begun have left, or never will. */
-function written(out: NodeJS.WritableStream): Promise<void> {
-  return new Promise((resolve) => out.write("", () => resolve()));
-}
-
-/** Writes an error to stderr. A reader that stops early, such as `head`, is an error only on a platform. Returns the exit code. */
+/** Writes an error to stderr and returns the exit code. If a reader such as `head` stops early, only a platform gets 1. */
 async function reportError(
   error: unknown,
   command: Command | undefined,
@@ -119,7 +115,7 @@ async function reportError(
   return error instanceof UsageError || isForPerson ? 2 : 1;
 }
 
-/** Ends as the signal would have ended us; as PID 1 the kernel ignores a signal sent to ourselves. */
+/** Ends the process by a signal. As PID 1 it exits, because the kernel ignores its own signals. */
 function endBy(signal: NodeJS.Signals): void {
   if (process.pid === 1) process.exit(128 + constants.signals[signal]);
   process.removeAllListeners(signal);

@@ -39,7 +39,7 @@ const EXAMPLES = [
   "  tap-contact-intelligence --config config.json --catalog catalog.json \\\n    | target-jsonl",
 ].join("\n");
 
-/** Parses the Singer flags. Orchestrators combine flags, so a mode ignores the flags that it does not use. Throws UsageError. */
+/** Parses the Singer flags. A mode ignores flags that it does not use, because orchestrators combine flags. @throws UsageError */
 export const parseTapCommand = (words: readonly string[], version: string): Promise<Command> =>
   parseWords("tap-contact-intelligence", version, words, addTap);
 
@@ -53,7 +53,7 @@ const addTap: AddCommand = (parser, choose) =>
       choose(async (runtime) => (await commandOf(flags))(options, runtime), true);
     });
 
-/** Meltano adds `--discover` to whatever else it says, so it comes first. */
+/** Finds the mode. `--discover` precedes other modes, because Meltano adds it to them. */
 async function commandOf({ discover, about, test }: Readonly<Record<string, unknown>>) {
   if (discover === true) return (await import("./commands/tap-discover.ts")).tapDiscover;
   if (about === true) return (await import("./commands/about.ts")).about;

@@ -6,7 +6,7 @@ import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { TapOptions } from "./tap-options.ts";
 
-/** The tap as a plugin of Meltano, and as Meltano's Hub lists it: files of the package, which scripts/docs.js makes. */
+/** The tap as a plugin for Meltano and for Meltano's Hub. `npm run docs` writes the files. */
 export const SHIPPED = {
   meltano: "meltano/tap-contact-intelligence.yml",
   "meltano-hub": "meltano/hub/extractors/tap-contact-intelligence/source-contact-intelligence.yml",

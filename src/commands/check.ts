@@ -15,24 +15,24 @@ import { isNotOnPlan, isOfUse, leftOutText, probeStreams, QUICK } from "./probe.
 
 export type CheckOptions = {
   readonly config: string | undefined;
-  /** Whether a check that fails exits with 1 away from a terminal too; platforms look at its message alone. */
-  readonly exitCode?: boolean;
+  /** Whether a failed check exits with 1 even without a terminal. Platforms read the message only. */
+  readonly exitCode: boolean;
 };
 
-/** Says whether the config works and what its key can read: in messages, or in sentences to a person at a terminal. */
+/** Tests the config and prints what the key can read: Airbyte messages, or sentences at a terminal. */
 export async function check({ config: file, exitCode }: CheckOptions, runtime: Runtime): Promise<number> {
   const { stdout, environment } = runtime;
   const format = stdout.isTTY === true ? SENTENCES : MESSAGES;
-  // A platform that checks a config may throw its folder away, as it does for a read.
-  const config = openConfig(file, environment, stdout.isTTY !== true && exitCode !== true);
+  // A platform may remove the folder of the config after the check.
+  const config = openConfig(file, environment, stdout.isTTY !== true && !exitCode);
   const { error: _, ...status } = await testConfig(config, runtime, (text) =>
     write(stdout, format.warning(text)),
   );
   await write(stdout, format.status(status));
-  return status.status === "FAILED" && (exitCode === true || stdout.isTTY === true) ? 1 : 0;
+  return status.status === "FAILED" && (exitCode || stdout.isTTY === true) ? 1 : 0;
 }
 
-/** Says what a config's key can read, or what keeps it from reading anything. A person at a terminal sees what is waited for. */
+/** Tests a config. Returns what its key can read, or the error. Shows waits at a terminal. */
 export async function testConfig(
   config: Promise<Config>,
   runtime: Runtime,
@@ -67,10 +67,7 @@ const SENTENCES = {
     toLatin1(`${status === "SUCCEEDED" ? "The check succeeded" : "The check failed"}. ${message}\n`),
 };
 
-/**
- * Asks for one row of each list and export, and says what the key can read. Buys nothing.
- * @throws the error for which a run that names no stream would fail, and that of a key that can read the list of sources alone
- */
+/** Requests one row of each list and export, and lists what the key can read. @throws the error that would stop a run */
 export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config } = run.session;
   const { suppressFile, suppressed } = config;

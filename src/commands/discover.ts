@@ -18,13 +18,13 @@ import { isNotOnPlan, PATIENT, probeStreams } from "./probe.ts";
 
 export type DiscoverOptions = {
   readonly config: string | undefined;
-  /** Whether a person at a terminal gets the catalog too, and no table. */
-  readonly json?: boolean;
+  /** Whether a terminal gets the catalog, and not a table. */
+  readonly json: boolean;
 };
 
-/** Says which streams there are and which fields their live records have: in a catalog, or in a table at a terminal. */
+/** Prints the streams and the fields of their live records: a catalog, or a table at a terminal. */
 export async function discover({ config: file, json }: DiscoverOptions, runtime: Runtime): Promise<number> {
-  const isTable = runtime.stdout.isTTY === true && json !== true;
+  const isTable = runtime.stdout.isTTY === true && !json;
   const outputOptions: OutputOptions = isTable
     ? { audience: "person" }
     : { audience: "airbyte", format: airbyte({ now: runtime.clock.now }) };
@@ -40,7 +40,7 @@ export async function discover({ config: file, json }: DiscoverOptions, runtime:
   });
 }
 
-/** The streams with how many rows each has, and what keeps this key from reading one. */
+/** A table of streams and their rows, and the errors of streams that the key cannot read. */
 async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Promise<string> {
   const rows = [["stream", "rows", "fields", "read"]];
   const notes: string[] = [];
@@ -64,18 +64,14 @@ async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Pro
   return toLatin1(lines.join("\n"));
 }
 
-/** A stream before its live records are seen. */
+/** A stream with its declared fields only. */
 export const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
   spec,
   schema: loadSchema(spec.name),
   isComplete: !spec.sampled,
 });
 
-/**
- * Learns the fields of the streams whose records are not documented. A stream that the key's plan leaves out stays in the
- * catalog as declared: permissions change.
- * @param isLenient whether a warning, not an error, says that the records of a stream cannot be read
- */
+/** Adds fields of live records. Without permission, the declared fields remain. @param isLenient whether errors become warnings */
 export async function discoverStreams(
   { session, readers, privacy, emit }: Run,
   isLenient = false,

@@ -16,15 +16,15 @@ import { prepare } from "../sync/prepare.ts";
 import { describe } from "../sync/window.ts";
 import { wouldSubmit } from "./jobs.ts";
 
-/** The days that the next run would read of a stream, in order, without ranges that have no row. `rows` null: not counted. */
+/** The days of a stream that the next run would read, in order, without empty ranges. `rows` null: not counted. */
 type Outlook = { readonly stream: string; readonly days: readonly string[]; readonly rows: number | null };
 
-/** Each range of days is one window: to divide it by counts would take as many requests as to read it. */
+/** Each range of days is one window, because dividing a range takes as many requests as reading it. */
 const ALL = Number.POSITIVE_INFINITY;
 const UNDIVIDED = { rows: ALL, most: ALL, smallRange: ALL };
 const MAX_RANGES = 5;
 
-/** Says what a run would read and buy: as a table to a person, or as one JSON object. Returns true. */
+/** Prints what a run would read and buy: a table at a terminal, or one JSON object. */
 export async function showOutlook(
   { session }: Run,
   asked: readonly RequestedStream[],
@@ -57,7 +57,7 @@ export async function showOutlook(
   return true;
 }
 
-/** Counts what a run would read of a stream. */
+/** Counts the rows of a stream that a run would read. */
 async function outlookOf(
   reader: RowReader,
   configured: ConfiguredStream,

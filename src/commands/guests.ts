@@ -15,18 +15,15 @@ import { refuseOtherService } from "../state/resume.ts";
 import { warning } from "../sync/event.ts";
 import { isNotOnPlan } from "./probe.ts";
 
-/**
- * Takes the locks of the jobs and reads what is known of purchases, before any request. Refuses people of another service.
- * @param streams undefined: every stream that the config has
- * @param checkState called before each submission; throws if another run has taken the state
- */
+/** Locks the jobs and reads earlier purchases, before any request. @param streams undefined: every stream of the config */
 export type OpenJobs = (
   streams: readonly ConfiguredStream[] | undefined,
   states: ReadonlyMap<string, unknown>,
+  /** Throws if another run has taken the state. Called before each submission. */
   checkState: () => Promise<void>,
 ) => Promise<void>;
 
-/** Opens a run with all that the config asks for, and closes it whatever happens. Jobs can be read once they are opened. */
+/** Opens a run with privacy and jobs, and always closes it. `open` must precede the reading of jobs. */
 export async function withGuests<Result>(
   options: Omit<RunOptions, "guests">,
   work: (run: Run, open: OpenJobs) => Promise<Result>,
@@ -51,7 +48,7 @@ export async function withGuests<Result>(
   }
 }
 
-/** The names of the fields that live rows have. */
+/** The names of the fields of live rows. */
 async function liveNames(rows: readonly Reader[]): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
   for (const reader of rows) {
@@ -92,10 +89,10 @@ async function openFor(
   });
 }
 
-/** The streams whose rows name items. */
+/** The streams whose rows name items of jobs. */
 const ROWS = { people: PEOPLE, companies: COMPANIES };
 
-/** The stream of a job as the run reads it. @param jobs undefined as long as they are not opened */
+/** Reads the stream of a job. @param jobs returns undefined until the jobs are open */
 const readerOf = (spec: JobStreamSpec, session: Session, jobs: () => Jobs | undefined): Reader => ({
   spec,
   probe: async () => {

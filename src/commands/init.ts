@@ -11,21 +11,14 @@ import type { Runtime } from "../run/runtime.ts";
 import { testConfig } from "./check.ts";
 import { NoAnswer, openQuestions, type Questions } from "./questions.ts";
 
-export type InitOptions = {
-  /** The file to write. */
-  readonly config: string;
-};
-
-/** Asks for address and key, says what the key can read, and writes a config file that only its owner can read. */
-export async function init({ config: path }: InitOptions, runtime: Runtime): Promise<number> {
+/** Asks for address and key, prints what the key can read, and writes a config file that only its owner can read. */
+export async function init({ config: path }: { readonly config: string }, runtime: Runtime): Promise<number> {
   const exists = (await statReplaceable(path)) !== undefined;
   if (!existsSync(dirname(path)))
     throw new ConfigError(`Cannot write "${path}": there is no folder "${dirname(path)}"`);
   const questions = openQuestions(runtime);
   try {
-    const isKept =
-      exists && !/^y/i.test(await questions.ask(`"${path}" is there already. Replace it? (y/N) `));
-    if (isKept) {
+    if (exists && !/^y/i.test(await questions.ask(`"${path}" exists already. Replace it? (y/N) `))) {
       await say(runtime, `"${path}" was not changed\n`);
       return 1;
     }
@@ -49,7 +42,7 @@ export async function init({ config: path }: InitOptions, runtime: Runtime): Pro
   }
 }
 
-/** Asks until `ask` does not throw; once, where no person can answer again. */
+/** Asks until `ask` succeeds. Without a terminal it asks once. */
 async function answered<Answer>(
   { isTerminal }: Questions,
   { stderr, signal }: Runtime,
@@ -66,16 +59,16 @@ async function answered<Answer>(
   }
 }
 
-/** The key for checking an address before there is one. */
+/** The key of a request that only checks an address. */
 const NO_KEY = "none";
 
-/** Rejects with ConfigError for an answer that is not a setting. The person knows where the key is from. */
+/** Parses the answers, without origins, because the person knows them. @throws ConfigError for a wrong answer */
 const configOf = async (settings: object): Promise<Config> => ({
   ...parseConfig(settings, {}, { name: "this answer" }),
   origins: new Map(),
 });
 
-/** An address at which the service answers, if only to refuse a key that is none. Throws ConfigError. */
+/** Checks that the service answers at an address, also if it refuses NO_KEY. @throws ConfigError */
 async function reachable(address: string, runtime: Runtime): Promise<string> {
   const { message, error } = await testConfig(configOf({ base_url: address, api_key: NO_KEY }), runtime);
   const isRefused = error instanceof ConnectorError && error.code !== undefined;
@@ -84,7 +77,7 @@ async function reachable(address: string, runtime: Runtime): Promise<string> {
   return address;
 }
 
-/** With https:// in front, or http:// where only this machine can listen, unless it has a scheme. */
+/** Adds https:// to an address without a scheme, or http:// to an address of this machine. */
 function withScheme(address: string): string {
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(address)) return address;
   const http = `http://${address}`;

@@ -14,21 +14,21 @@ import { withGuests } from "./guests.ts";
 export type PlanOptions = {
   readonly config: string | undefined;
   readonly stream: string;
-  /** Undefined: as many as the account's size asks for. */
+  /** Undefined: the number follows from the number of rows. */
   readonly shards: number | undefined;
-  /** How many of them are read at the same time; undefined: all. */
+  /** The number of shards that run at the same time; undefined: all. */
   readonly shardsAtOnce: number | undefined;
-  /** Whether a person at a terminal gets JSON too, and not a table. */
-  readonly json?: boolean;
+  /** Whether a terminal gets JSON, and not a table. */
+  readonly json: boolean;
 };
 
-/** Prints the shards of a stream for several machines: one JSON object a line, or a table at a terminal. */
+/** Prints the shards of a stream for several machines: JSON lines, or a table at a terminal. */
 export async function plan(options: PlanOptions, runtime: Runtime): Promise<number> {
   const { stream, shards, shardsAtOnce } = options;
   return await runToEnd({ audience: "person" }, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(options.config, runtime.environment);
-    // The shards that begin right afterwards use the same key.
+    // A burst of 1, because the shards begin directly after the plan and use its key.
     await withGuests({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
       const spec = ROW_STREAMS.find(({ name }) => name === stream);
       if (spec === undefined || !(await new RowReader(spec, session).reading()).isDated) {
@@ -42,7 +42,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
       const share = 1 / Math.min(shardsAtOnce ?? ranges.length, ranges.length);
       const plan = randomBytes(8).toString("hex");
       const lines = ranges.map((days, shard): Shard => ({ version: 3, plan, stream, shard, ...days, share }));
-      const isTable = runtime.stdout.isTTY === true && options.json !== true;
+      const isTable = runtime.stdout.isTTY === true && !options.json;
       const text = isTable ? tableOf(lines) : lines.map((line) => JSON.stringify(line));
       await write(runtime.stdout, `${text.join("\n")}\n`);
     });

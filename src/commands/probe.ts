@@ -7,18 +7,15 @@ import type { Pace } from "../run/session.ts";
 import { streamOfKey } from "../state/envelopes.ts";
 import { warning } from "../sync/event.ts";
 
-/** The pace of a command for which a platform waits, and shows nothing until it ends. */
+/** The pace of a command that a platform waits for. The platform shows nothing until the end. */
 export const PATIENT: Pace = { patienceMs: 50_000 };
-/** The same where a person waits. */
+/** The pace of a command that a person waits for. */
 export const QUICK: Pace = { ...PATIENT, tries: 2 };
 
-/** A stream that was probed. `error`: what keeps this key from reading it; undefined: nothing does. */
+/** A probed stream. `error`: why the key cannot read the stream; undefined: the key can. */
 export type ProbedStream = Probed & { readonly reader: Reader; readonly error?: unknown };
 
-/**
- * Asks for one row of each stream, or for a job that does not exist. Buys nothing. Throws what concerns every stream:
- * an interruption, a service that does not answer, a wrong key of the Public API.
- */
+/** Requests one row of each stream, or a job that does not exist. Buys nothing. @throws errors that concern every stream */
 export async function* probeStreams(
   { readers, session }: Run,
   isThorough = false,
@@ -35,11 +32,7 @@ export async function* probeStreams(
   }
 }
 
-/**
- * The streams of a run that names none, incremental where they can be. A warning names streams that the key's plan does not
- * include. A stream that an earlier run has read is not left out, so that the run fails.
- * @param states the incoming state, by its keys
- */
+/** The streams that the key can read, and streams in `states`, so that their error stops the run. Warns of other streams. */
 export async function readableStreams(
   run: Run,
   states: ReadonlyMap<string, unknown>,
@@ -54,17 +47,17 @@ export async function readableStreams(
   return streams.map(incremental);
 }
 
-/** Whether a key works that can read a stream. The list of sources alone is of no use. */
+/** Whether a key that reads the stream is useful. Sources alone are not. */
 export const isOfUse = ({ name }: StreamSpec): boolean => name !== SOURCES.name;
 
 export const leftOutText = (name: string): string =>
   `"${name}" is left out: the plan of this key does not include it (403 ENDPOINT_NOT_ON_PLAN)`;
 
-/** Whether the key's plan does not cover a stream. */
+/** Whether the plan of the key lacks a stream. */
 export const isNotOnPlan = (error: unknown): error is ConfigError =>
   error instanceof ConfigError && error.scope === "stream";
 
-/** A stream that a setting turns on may use another key and another address than the streams of the Public API. */
+/** Whether an error concerns every stream. Jobs may use another key and another address. */
 const isOfAll = (error: unknown, { spec }: Reader): boolean =>
   spec.setting === undefined &&
   error instanceof ConnectorError &&

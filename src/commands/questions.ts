@@ -3,11 +3,11 @@ import { Writable } from "node:stream";
 import { ConfigError } from "../base/errors.ts";
 import type { Runtime } from "../run/runtime.ts";
 
-/** Asks a person at a terminal, or reads the answers as lines if stdin is not a terminal. */
+/** Questions to a person. If stdin is not a terminal, its lines are the answers. */
 export type Questions = {
   /** Whether a question can be asked again. */
   readonly isTerminal: boolean;
-  /** @param isSecret whether nothing is shown of what is typed */
+  /** @param isSecret whether typed characters are hidden */
   ask(question: string, isSecret?: boolean): Promise<string>;
   close(): void;
 };
@@ -15,7 +15,7 @@ export type Questions = {
 /** stdin ended before all questions were answered. */
 export class NoAnswer extends ConfigError {}
 
-/** Questions are asked on stderr. Throws ConfigError without a stdin, or where the answers end too early. */
+/** Opens questions, which stderr shows. @throws ConfigError without stdin, or if the answers end too early */
 export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Questions {
   if (openStdin === undefined) throw new ConfigError("Cannot ask a question: there is no stdin");
   const stdin = openStdin();
@@ -29,7 +29,7 @@ export function openQuestions({ stdin: openStdin, stderr, signal }: Runtime): Qu
   });
   const lines = createInterface({ input: stdin, output: echo, terminal: isTerminal, historySize: 0, signal });
   const answers = lines[Symbol.asyncIterator]();
-  // Lines that were read before stdin ended are still answers.
+  // After the end of stdin, lines that were already read are still answers.
   let hasEnded = false;
   lines.once("close", () => {
     hasEnded = true;

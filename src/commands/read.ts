@@ -25,13 +25,13 @@ export type ReadOptions = Destination &
     readonly config: string | undefined;
     readonly catalog: string | undefined;
     readonly format: "airbyte" | "jsonl";
-    /** Whether messages may go to a terminal. */
+    /** Whether a terminal may get messages. */
     readonly json?: boolean;
-    /** Reads everything again, whatever the state says. */
+    /** Whether to read everything again. */
     readonly fullRefresh?: boolean | undefined;
   };
 
-/** Reads the streams that are asked for: in Airbyte's language, as the bare records of one, or into the files of a folder. */
+/** Reads streams into Airbyte messages, into bare records of one stream, or into a folder. */
 export async function read(options: ReadOptions, runtime: Runtime): Promise<number> {
   const { output, logLevel, logFormat, summary, dryRun } = options;
   const isJsonl = options.format === "jsonl";
@@ -48,7 +48,7 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   );
 }
 
-/** Throws UsageError for rows that would fill a terminal unasked. */
+/** @throws UsageError for messages that would fill a terminal */
 function refuseFlood(options: ReadOptions): void {
   const { config = "config.json", format, json, output, stateFile, dryRun, limit } = options;
   if (dryRun === true || limit !== undefined) return;
@@ -64,7 +64,7 @@ function refuseFlood(options: ReadOptions): void {
   );
 }
 
-/** Throws UsageError for a stream that costs money or hours in a run that keeps no state: each run would submit everything. */
+/** @throws UsageError for a stream of jobs without a state, because each run would submit everything */
 function refuseWithoutMemory({ format, streams, stateFile, output, dryRun, limit }: ReadOptions): void {
   const job = JOB_STREAMS.find(({ name }) => streams.includes(name));
   if (dryRun === true) return;
@@ -113,14 +113,11 @@ async function readAsked(asked: ReadOptions, runtime: Runtime, open: OpenOutput)
   });
 }
 
-/** No full refresh buys again. */
+/** A full refresh, except for streams of jobs, because it would buy again. */
 const inFull = (configured: ConfiguredStream): ConfiguredStream =>
   canRefresh(configured.name) ? { ...configured, syncMode: "full_refresh" } : configured;
 
-/**
- * The streams that a catalog or flags name, whatever the key's plan covers; undefined: all that the key can read. Throws
- * ConfigError for a name that no stream has.
- */
+/** The streams that a catalog or flags name; undefined: neither names one. @throws ConfigError for an unknown name */
 async function namedStreams(
   { catalog: path, streams: names }: ReadOptions,
   config: Config,

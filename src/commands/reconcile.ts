@@ -28,22 +28,22 @@ import { withGuests } from "./guests.ts";
 
 export type ReconcileOptions = {
   readonly config: string | undefined;
-  /** The file with key and date of every row; `-` is stdin. */
+  /** A file with the key and the date of every row; `-` is stdin. */
   readonly table: string;
   readonly stream: string;
   readonly state: string | undefined;
-  /** The folder that takes the differences. */
+  /** The folder for the differences. */
   readonly output: string | undefined;
   readonly timezone: string | undefined;
   readonly yesGone: number | undefined;
-  /** A state file in which the days of lost rows are marked to be read again. */
+  /** A state file. The next run with this file reads days with lost rows again. */
   readonly recheck: string | undefined;
-  /** Whether a person at a terminal gets JSON too. */
+  /** Whether a terminal gets JSON, and not sentences. */
   readonly json: boolean;
   readonly logFormat?: OutputOptions["logFormat"];
 };
 
-/** Compares a table with the service. Returns 0 if nothing is lost or stale, 1 if a row is, 2 if there is no answer. */
+/** Compares a table with the service. Returns 0, 1 if a row is lost or stale, or 2 without a result. */
 export async function reconcile(options: ReconcileOptions, runtime: Runtime): Promise<number> {
   const { stream, table, recheck } = options;
   const spec = ROW_STREAMS.find(({ name }) => name === stream);
@@ -60,7 +60,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
   const code = await runToEnd(outputOptions, runtime, async (open) => {
     const config = await openConfig(options.config, runtime.environment);
     const reporter = await open({}, config);
-    // No sync can use this file until the comparison ends.
+    // The lock keeps syncs out until the comparison ends.
     const again = recheck === undefined ? undefined : await StateFile.open(recheck, runtime);
     try {
       if (again !== undefined && statesIn(again, stream).length === 0) throw hasNothing(again.path, stream);
@@ -98,7 +98,7 @@ async function compared(
   const states = path === undefined ? new Map() : (await readState(path)).streams;
   const own = statesByName(states).get(stream);
   const { saved, open } = await new RowReader(spec, session).resume(incremental(stream), own);
-  // Without a day every row would count as new, and none as lost.
+  // Without days, every row would count as new.
   const state = saved.kind === "read" && saved.state.days.length > 0 ? saved.state : undefined;
   if (path !== undefined && state === undefined) throw hasNothing(path, stream);
   const { isDated, isListed } = open(NEW_STATE).source;
@@ -108,13 +108,13 @@ async function compared(
     session.streamApi(spec, { cursor, schema: null }, isFiltered ? undefined : {}, false);
   let rowsRead = 0;
   let opened: Promise<void> | undefined;
-  /** Once the table is read: one that cannot be used needs no summary. */
+  /** Opens the summary after the table is read, because a wrong table needs no summary. */
   const begin = (): Promise<void> => (opened ??= emit({ kind: "open", stream }));
   async function* read(isFiltered: boolean): AsyncGenerator<Lines | number> {
     await begin();
     const before = rowsRead;
     const events = readRows({
-      // Nothing is saved, so that a daily check has nothing to count.
+      // Skips the daily check, because the comparison saves nothing.
       ...open({ ...NEW_STATE, checked: dayOf(client.now()) }),
       ...{ service: serviceOf(isFiltered), endsAt: undefined },
       settings: { ...config, startDate: null, endDate: null, ignoreMissingDays: [], lookbackWindowDays: 1 },
@@ -122,7 +122,7 @@ async function compared(
     for await (const event of events) {
       if (event.kind === "close" && !event.complete) throw unproven(stream, event.error);
       if (event.kind === "close") continue;
-      // Nothing is saved: a checkpoint only says which days are read.
+      // Nothing is saved. A checkpoint only shows progress.
       if (event.kind === "checkpoint") await emit({ ...event, state: {} });
       else await emit(event.kind === "estimate" ? { ...event, rows: before + event.rows } : event);
       if (event.kind === "estimate") yield event.rows;
@@ -159,12 +159,12 @@ const statesIn = ({ saved }: StateFile, stream: string) =>
     return state === null ? [] : [{ key, value, state }];
   });
 
-/** Lets the next sync read the days of lost and stale rows again. */
+/** Marks the days of lost and stale rows, so that the next sync reads them again. */
 async function markAgain(file: StateFile, { stream, days }: Report): Promise<void> {
   const lacking = Object.keys(days).filter((day) => (days[day]?.lost ?? 0) + (days[day]?.stale ?? 0) > 0);
   for (const { key, value, state } of statesIn(file, stream)) {
     const undated = lacking.includes("none") ? null : state.undated;
-    // The file keeps the other keys of the state.
+    // Other keys of the state are kept.
     const marked = { ...objectOf(value), ...state, undated, days: withoutSpansOf(state.days, lacking) };
     await file.save(key, marked, forgetFiles(file.path, file.saved.rest, stream));
   }
@@ -173,7 +173,7 @@ async function markAgain(file: StateFile, { stream, days }: Report): Promise<voi
 const hasNothing = (path: string, stream: string): ConfigError =>
   new ConfigError(`Cannot use the state "${path}": it does not have the stream "${stream}"`);
 
-/** A terminal shows this many days, one a line. */
+/** The number of days that a terminal shows. */
 const MAX_DAYS = 20;
 
 function inWords(found: Report, { output, recheck }: ReconcileOptions): string {

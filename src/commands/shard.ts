@@ -7,20 +7,20 @@ import { makeFolder } from "../output/files/replace.ts";
 import { parsePlan, type Shard, shardConfig, shardFolder } from "../shards/plan.ts";
 
 export type ShardOptions = {
-  /** A plan, and which of its shards this run reads. */
+  /** The file of a plan. `shard`: the part of the plan that this run reads. */
   readonly plan?: string | undefined;
   readonly shard?: number | "open" | undefined;
-  /** Empty: all that are asked for. */
+  /** Empty: all streams. */
   readonly streams: readonly string[];
   readonly output?: string | undefined;
-  /** Says what would be read, and reads and writes nothing. */
+  /** Whether the run only shows what it would read. */
   readonly dryRun?: boolean | undefined;
 };
 
-/** The part of the account that a run reads. `shard` undefined: all of it. */
+/** The part of the account that a run reads. `shard` undefined: everything. */
 export type Part<Options> = { readonly shard?: Shard; readonly config: Config; readonly options: Options };
 
-/** The part that a run reads, or a sentence if the plan does not have the shard. */
+/** The part that a run reads, or a sentence if the plan lacks the shard. */
 export async function openPart<Options extends ShardOptions>(
   asked: Options,
   config: Config,
@@ -35,9 +35,7 @@ export async function openPart<Options extends ShardOptions>(
   }
   const other = asked.streams.find((name) => name !== shard.stream);
   if (other !== undefined)
-    throw new ConfigError(
-      `Cannot read "${other}" with the plan "${plan}": its shards are of "${shard.stream}"`,
-    );
+    throw new ConfigError(`Cannot read "${other}" with "${plan}": the plan is for "${shard.stream}"`);
   const output = asked.output && join(asked.output, shardFolder(shard));
   if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
   return {
@@ -47,7 +45,7 @@ export async function openPart<Options extends ShardOptions>(
   };
 }
 
-/** Throws ConfigError for a full refresh, because a shard continues its own state. */
+/** @throws ConfigError for a full refresh, because a shard continues its own state */
 export function refuseWhole({ stream }: Shard, streams: readonly ConfiguredStream[]): void {
   if (streams.every(({ syncMode }) => syncMode === "incremental")) return;
   throw new ConfigError(

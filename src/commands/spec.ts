@@ -3,7 +3,7 @@ import { specMessage } from "../protocol/airbyte-message.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
 
-/** Says how this connector is configured. */
+/** Prints the settings in Airbyte's language. */
 export async function spec({ stdout }: Runtime): Promise<number> {
   await write(stdout, specMessage(loadSpec()));
   return 0;

@@ -13,15 +13,15 @@ import type { RowState } from "../sync/state.ts";
 import { inWords } from "./state.ts";
 
 export type StateMergeOptions = {
-  /** Files, or folders of `read --output`. */
+  /** Paths of state files or of folders of `read --output`. */
   readonly states: readonly string[];
-  /** Whether the next run may read days that are in no state. */
+  /** Whether days may be in no state. The next run reads these days. */
   readonly partial: boolean;
-  /** Whether a person at a terminal gets the state too, and no sentence. */
+  /** Whether a terminal gets the state, and not sentences. */
   readonly json: boolean;
 };
 
-/** Prints the union of several states in the language of the first, or a sentence at a terminal. Throws ConfigError. */
+/** Prints the union of states in the form of the first state, or sentences at a terminal. @throws ConfigError */
 export async function stateMerge(
   { states, partial, json }: StateMergeOptions,
   { stdout }: Runtime,
@@ -55,7 +55,7 @@ export async function stateMerge(
   return 0;
 }
 
-/** The states of the streams with rows. Throws ConfigError for a state of jobs, and for one without such a stream. */
+/** The states of streams with rows. @throws ConfigError for a state of jobs, and for a state without rows */
 function rowStatesIn(
   name: string,
   { streams }: SavedState,

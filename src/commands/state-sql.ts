@@ -15,7 +15,7 @@ const DIALECTS = {
 
 type Dialect = keyof typeof DIALECTS;
 
-/** Prints the statements that make a view of each stream, with the newest row of each key. Throws ConfigError. */
+/** Prints SQL that makes a view of each stream with the newest row of each key. @throws ConfigError */
 export async function showSql(folder: string, dialect: Dialect, { stdout }: Runtime): Promise<number> {
   const found = await Promise.all(STREAMS.map((spec) => rowsOf(resolve(folder), spec)));
   const streams = found.filter(({ files }) => files.length > 0);
@@ -27,13 +27,13 @@ export async function showSql(folder: string, dialect: Dialect, { stdout }: Runt
 
 type StreamRows = Awaited<ReturnType<typeof rowsOf>>;
 
-/** The rows of one stream in a folder of `read --output`. `files`: absolute paths, those of shards first, the oldest first. */
+/** The rows of a stream in a folder. `files`: absolute paths. Files of shards are first, then older files. */
 async function rowsOf(output: string, spec: StreamSpec) {
   const folder = join(output, spec.name);
   try {
     const names = await namesIn(folder);
     const full = names.sort().findLast((name) => /^full-\d{9}$/.test(name));
-    /** The newest of the folders with all rows at one time; those before it are out of date. */
+    /** The newest folder with all rows. Older folders are out of date. */
     const newest = full && join(folder, full);
     const refreshed = newest === undefined ? [] : pathsOf(newest, await namesIn(newest));
     const shards = (await namesIn(output)).filter((name) => name.startsWith("shard-"));
@@ -48,7 +48,7 @@ async function rowsOf(output: string, spec: StreamSpec) {
   }
 }
 
-/** DuckDB's patterns for the files. Each must match one, and some must match the files that a later run adds. */
+/** Patterns for DuckDB. Each pattern must match a file, and the patterns must match files of later runs. */
 function patternsOf(output: string, stream: string, first: readonly string[], refreshed: readonly string[]) {
   const escaped = globOf(output);
   if (first.length === 0) return [join(escaped, stream, "**/*.jsonl*")];
@@ -56,7 +56,7 @@ function patternsOf(output: string, stream: string, first: readonly string[], re
   return [join(escaped, "**", stream, "[0-9]*.jsonl*"), ...ofFull];
 }
 
-/** A pattern that matches a path alone. */
+/** A pattern that matches one path only. */
 const globOf = (path: string): string => path.replace(/[[*?]/g, "[$&]");
 
 const inOrder = (paths: readonly string[]): readonly string[] =>
@@ -66,7 +66,7 @@ const pathsOf = (folder: string, names: readonly string[]): string[] =>
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const name = (text: string): string => `"${text}"`;
 
-/** Without these options DuckDB drops fields that come late, and takes texts for dates. A view always has its stream's cursor. */
+/** Without these options, DuckDB loses late fields and reads texts as dates. A view always has its stream's cursor. */
 function duckdbView({ spec, folder, patterns }: StreamRows): string {
   const { cursorField: cursor } = spec;
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;
@@ -84,7 +84,7 @@ QUALIFY row_number() OVER (PARTITION BY ${spec.primaryKey.map(name).join(", ")}
 `;
 }
 
-/** jsonb refuses NUL, and one date that PostgreSQL cannot read would make every query fail. */
+/** `moment` returns NULL for a wrong date, because PostgreSQL's cast would make every query fail. */
 const BEGIN = String.raw`\set ON_ERROR_STOP on
 \set QUIET on
 \encoding UTF8
@@ -115,7 +115,7 @@ ORDER BY ${keys}, moment DESC NULLS LAST, load DESC;
 `;
 }
 
-/** Loads a file that is not loaded yet. A JSON line has no control characters, so they serve as quote and delimiter. */
+/** Loads a new file. Control characters are quote and delimiter, because no JSON line contains them. jsonb refuses NUL. */
 function loadOf(file: string, table: string, cursor: string | null): string {
   const unpacked = `PROGRAM ${literal(`gzip -dc ${`'${file.replaceAll("'", String.raw`'\''`)}'`}`)}`;
   const source = file.endsWith(".gz") ? unpacked : literal(file);
@@ -131,7 +131,7 @@ TRUNCATE lines;
 `;
 }
 
-/** A value of another type than the declared one is null. It is in the column `record`, as every other field. */
+/** The column of a field. A value of a wrong type is null, but the column `record` contains it. */
 function columnOf(field: string, { type, format }: JsonSchema): string {
   if (format === TIMESTAMP.format) return "moment";
   const kind = [type].flat().find((one) => one !== "null");

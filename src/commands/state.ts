@@ -18,19 +18,17 @@ import { type DaySettings, whatToRead } from "../sync/range.ts";
 import { filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 
 export type StateOptions = {
-  /** A state in any envelope, or a folder with one; `-` is stdin. */
+  /** A state file or a folder; `-` is stdin. */
   readonly file: string;
-  /** The settings of the next run; undefined: `config.json` in this folder and variables, or the defaults. */
+  /** The config of the next run; undefined: `config.json`, variables, or the defaults. */
   readonly config?: string | undefined;
-  /** A stream whose rows are complete only up to a moment longer ago is reported, and the exit code is 1. */
+  /** The allowed age of a stream (ms). For an older stream the exit code is 1. */
   readonly maxAgeMs?: number | undefined;
 };
 
-/** Says for a person how far each stream of a state has come. Throws ConfigError for anything but a state. */
-export async function showState(
-  { file, config: path, maxAgeMs }: StateOptions,
-  runtime: Runtime,
-): Promise<number> {
+/** Prints how far each stream of a state is, in sentences. @throws ConfigError for a wrong state */
+export async function showState(options: StateOptions, runtime: Runtime): Promise<number> {
+  const { file, config: path, maxAgeMs } = options;
   const { streams } = await readState(file);
   const config = await findConfig(path, runtime.environment);
   const now = runtime.clock.now();
@@ -47,7 +45,7 @@ export async function showState(
   return late.length === 0 ? 0 : 1;
 }
 
-/** The streams with a date that are complete only up to a moment before `limit` (epoch ms), or not at all. */
+/** Sentences about dated streams that are not complete up to `limit` (epoch ms). */
 function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): readonly string[] {
   const dated = [...streams].filter(([, state]) => isDated(state));
   if (dated.length === 0) return ["the state has no stream that is read by its dates"];
@@ -58,7 +56,7 @@ function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): read
   });
 }
 
-/** Epoch ms up to which all days are read: the start of the last run, or the first day that it did not read. Null: no day. */
+/** Epoch ms up to which all days are read: the start of the last run or of the first unread day. Null: no day is read. */
 function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   const moment = asked ?? discoveredAt;
   const [first] = days;
@@ -69,12 +67,12 @@ function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   return lacking === undefined ? until : startOf(lacking);
 }
 
-/** Whether a stream is read by its dates. The tap writes a null `replication_key` for the others. */
+/** Whether a stream is read by its dates. Otherwise the tap writes a null `replication_key`. */
 const isDated = (state: unknown): boolean =>
   isObject(state) &&
   ("discoveredAt" in state || ("replication_key_value" in state && state["replication_key"] !== null));
 
-/** The settings of a config that names no days. */
+/** The default settings. */
 function defaults(): DaySettings {
   const lookbackWindowDays = Number(innerProperty(configSpec(), "lookback_window_days")?.default);
   return { startDate: null, endDate: null, lookbackWindowDays, rereadDays: 0, ignoreMissingDays: [] };
@@ -110,7 +108,7 @@ function describeRows(state: RowState): readonly string[] {
   ];
 }
 
-/** Says what a run reads, as `read` decides it. @param config undefined: the defaults are assumed */
+/** Sentences about the days that `read` would choose. @param config undefined: the defaults */
 function describeNext(saved: RowState, config: Config | undefined, today: Day): readonly string[] {
   const key = config && keyDigest(config.apiKey);
   const settings = config ?? defaults();

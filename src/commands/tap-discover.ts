@@ -13,10 +13,7 @@ import { withGuests } from "./guests.ts";
 import { QUICK } from "./probe.ts";
 import type { TapOptions } from "./tap-options.ts";
 
-/**
- * Prints the catalog. A stream that the key's plan leaves out, and without a config every stream, is in it as declared.
- * The discovery fails if the service could show a stream and does not: a catalog without its fields would let none out.
- */
+/** Prints the catalog. Without permission or config, it has declared fields. Other errors end it: fields would be missing. */
 export async function tapDiscover(
   { configs, logLevel, logFormat }: TapOptions,
   runtime: Runtime,
@@ -32,14 +29,12 @@ export async function tapDiscover(
       const text = `${error.message}. The catalog shows what is declared`;
       await output.emit(warning(text));
     }
-    // A config that cannot be used yet has streams that can still be shown.
-    const declared = ROW_STREAMS.map(declaredStream);
     const streams = config
       ? await withGuests({ config, runtime, reporter: output, pace: QUICK, logLevel }, (run) =>
           discoverStreams(run),
         )
-      : declared;
-    // On many lines, because Meltano hangs on a line of more than 64 KiB.
+      : ROW_STREAMS.map(declaredStream);
+    // Prints many lines, because Meltano hangs on a line of more than 64 KiB.
     const catalog = asciiJson(toSingerCatalog(streams), 2);
     await write(runtime.stdout, `${output.mask.apply(catalog)}\n`);
     return true;

@@ -17,7 +17,7 @@ import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {
-  // Nothing, until it is known what is selected.
+  // Prints nothing until the selection is known.
   const language: { format: Language } = { format: () => "" };
   const format: Language = (event) => language.format(event);
   const { logLevel, logFormat } = options;
@@ -45,14 +45,14 @@ async function syncSelected(
       selection: selection && {
         ...selection,
         schema: schemaUnder(run.privacy.rules(selection.stream), selection.schema, "leaving"),
-        // Without a catalog every field leaves, whether or not the live rows showed it.
+        // Without a catalog every field is sent, also fields that live rows did not show.
         ...(chosen === undefined && { rules: KEEP_ALL, isComplete: true }),
       },
     }));
     language.format = singer({
       selections: asked.flatMap(({ selection }) => selection ?? []),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-      // Greater than that of every earlier run, as long as the clock is not set back.
+      // The clock, because the version must exceed the versions of earlier runs.
       version: config.emitActivateVersionMessages ? Math.floor(runtime.clock.now()) : undefined,
       monotonic: runtime.clock.monotonic,
     });
@@ -61,13 +61,13 @@ async function syncSelected(
   });
 }
 
-/** The streams to read where no catalog names them, with the fields that the service shows. */
+/** The streams to read without a catalog, with the fields of live rows. */
 async function liveStreams(
   run: Run,
   states: ReadonlyMap<string, unknown>,
 ): Promise<readonly DiscoveredStream[]> {
   const readable = await readableStreams(run, states);
-  // Without a catalog everything leaves, so that a stream whose rows cannot be read is shown as declared.
+  // Without a catalog everything is sent, so an unreadable stream may have its declared fields.
   const discovered = await discoverStreams(run, true);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name));
 }

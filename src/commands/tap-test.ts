@@ -8,12 +8,12 @@ import { withGuests } from "./guests.ts";
 import { QUICK } from "./probe.ts";
 import type { TapOptions } from "./tap-options.ts";
 
-/** Does what `check` does, and says it on stderr. */
+/** Tests the config as `check`, and writes the result to stderr. */
 export async function tapTest(
   { configs, logLevel, logFormat }: TapOptions,
   runtime: Runtime,
 ): Promise<number> {
-  // Its log is its answer, also at a terminal.
+  // The log is the answer, also at a terminal.
   const level = logLevel ?? logLevelOf(runtime.environment);
   return await runToEnd({ audience: "singer", logLevel: level, logFormat }, runtime, async (open) => {
     const reporter = await open({});

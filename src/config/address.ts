@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The problem of the root of an API, or undefined. Quotes nothing of the address: it may carry a password. */
+/** The problem of the root of an API, or undefined. Never quotes the address, because it may contain a password. */
 export function addressProblem(text: string, insecure: boolean): string | undefined {
   const url = /[\s?#]/.test(text) || !URL.canParse(text) ? undefined : new URL(text);
   const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
@@ -11,7 +11,7 @@ export function addressProblem(text: string, insecure: boolean): string | undefi
     : "must begin with https://, because http:// sends the key unencrypted. In a closed network, set allow_insecure_http to true";
 }
 
-/** `hostname` as URL gives it: lower case, IPv4 in four parts, IPv6 in brackets and short. */
+/** Whether a host name means this machine. @param hostname in the normal form of a URL */
 export function isLoopback(hostname: string): boolean {
   const name = hostname.replace(/\.$/, "");
   return (
@@ -19,7 +19,7 @@ export function isLoopback(hostname: string): boolean {
   );
 }
 
-/** The root of an API: without closing slashes, and without the beginning of every path. */
+/** The root of an API: without slashes at the end, and without /api/v1. */
 export function parseAddress(text: string): URL {
   const url = new URL(text);
   url.pathname = url.pathname.replace(/\/+$/, "").replace(/\/api\/v1\/(public|external)$/, "");
@@ -33,11 +33,11 @@ export function serviceUrl(base: URL, path: string): URL {
   return url;
 }
 
-/** Digest of the root of an API as `parseAddress` gives it: the service by which states and receipts go. 16 hexadecimal characters. */
+/** Digest of an API root, in 16 hexadecimal characters. States and receipts name their service by this digest. */
 export const serviceDigest = ({ protocol, host, pathname }: URL): string =>
   shortHash(`${protocol}//${host.replace(/\.(?=:|$)/, "")}${pathname.replace(/\/+$/, "")}`);
 
-/** Digest of the public part of a key: all before its last "_", or the whole key. */
+/** Digest of the public part of a key, which ends before the last "_". */
 export const keyDigest = (key: string): string => shortHash(/^(.+)_[^_]*$/s.exec(key)?.[1] ?? key);
 
 const shortHash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

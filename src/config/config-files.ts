@@ -8,7 +8,7 @@ import { type Environment, OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "./e
 
 const DEFAULT_FILE = "config.json";
 
-/** As `findConfig`. Throws ConfigError without a file and without a variable. */
+/** As `findConfig`. @throws ConfigError without a file and without a variable */
 export async function openConfig(...given: Parameters<typeof findConfig>): Promise<Config> {
   const config = await findConfig(...given);
   if (config === undefined)
@@ -16,10 +16,7 @@ export async function openConfig(...given: Parameters<typeof findConfig>): Promi
   return config;
 }
 
-/**
- * Reads the config from its file, by default `config.json` in this folder, and from the environment. Throws ConfigError.
- * @param isTemporary see ConfigPlace
- */
+/** Reads the config from a file, by default `config.json`, and from variables. @param isTemporary see ConfigPlace @throws ConfigError */
 export async function findConfig(
   file: string | undefined,
   environment: Environment,
@@ -43,10 +40,7 @@ const noConfig = (advice: string): ConfigError => new ConfigError(`No config fou
 const hasVariables = (environment: Environment, prefixes: Prefixes): boolean =>
   Object.keys(environment).some((name) => prefixes.some((prefix) => name.startsWith(prefix)));
 
-/**
- * Reads config files; a later file overrides single settings. `ENV` names the environment, with a second prefix.
- * Throws ConfigError, and so does the returned function, which parses the settings.
- */
+/** Reads config files and returns a function that parses the settings. A later file wins. Both throw ConfigError. */
 export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
   const { value, place } = await readFiles(names.filter((name) => name !== "ENV"));
   const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;
@@ -54,27 +48,24 @@ export async function readConfigs(names: readonly string[], environment: Environ
     return () => {
       throw noConfig("Name a file with --config, or set the variables of docs/settings.md");
     };
-  // Orchestrators write the config into a folder of their own, and start the tap in the project's.
+  // Orchestrators write the config into a temporary folder, and start the tap in the project's folder.
   return () => parseConfig(value, environment, { ...place, prefixes, isTemporary: true });
 }
 
-async function readFiles(
-  files: readonly string[],
-): Promise<{ readonly value: JsonObject; readonly place: ConfigPlace }> {
+async function readFiles(files: readonly string[]): Promise<{ value: JsonObject; place: ConfigPlace }> {
   let [value, text]: [JsonObject, string] = [{}, ""];
   for (const file of files) {
     text = await readText("config", file);
     const next = parseJsonFile("config", file, text);
-    if (!isObject(next)) {
+    if (!isObject(next))
       throw new ConfigError(`Cannot use ${originOf([file])}: it is not an object of properties`);
-    }
     value = mergedFiles(value, next);
   }
   const name = files.length === 0 ? "the environment" : originOf(files);
   return { value, place: { name, lines: files.length === 1 ? linesOf(text) : undefined } };
 }
 
-/** The line of each property of a JSON text, by its dotted name; of a text of one line none is worth saying. */
+/** The line of each property of a JSON text, by its dotted name. Empty for a text of one line. */
 function linesOf(text: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>();
   const path: string[] = [];
@@ -93,7 +84,7 @@ function linesOf(text: string): ReadonlyMap<string, number> {
 const originOf = (files: readonly string[]): string =>
   `the config file${files.length === 1 ? "" : "s"} ${files.map((file) => `"${file}"`).join(", ")}`;
 
-/** Objects are merged as well; the spec has none inside of others. */
+/** Merges two drafts and the objects in them. The spec has no deeper objects. */
 function mergedFiles(base: JsonObject, over: JsonObject): JsonObject {
   const entries = Object.entries(over).map(([name, value]) => {
     const below = Object.hasOwn(base, name) ? base[name] : undefined;

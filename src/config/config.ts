@@ -21,13 +21,13 @@ import { typoProblems, unknownSettings, unknownVariables, unknownWarnings, VARIA
 
 /** A valid config. */
 export type Config = Settings & {
-  /** Sentences for a person, such as about settings that do not exist. */
+  /** Sentences for a person, for example about unknown settings. */
   readonly warnings: readonly string[];
   /** The origin of a setting's value, by its dotted name in spec.json: "the environment variable X". */
   readonly origins: ReadonlyMap<string, string>;
   /** The people, companies and items that `suppressFile` names. */
   readonly suppressed: Suppression;
-  /** A sentence for the log: where the settings come from, if no command line says it. */
+  /** A sentence for the log about the origin of the settings, if the command line does not name it. */
   readonly note?: string;
 };
 
@@ -35,12 +35,12 @@ export type Config = Settings & {
 type Settings = {
   readonly baseUrl: URL;
   readonly apiKey: string;
-  readonly externalApi: ExternalApi | null;
+  readonly externalApi: { readonly apiUrl: URL; readonly apiKey: string } | null;
   readonly allowInsecureHttp: boolean;
   readonly startDate: Day | null;
   readonly endDate: Day | null;
   readonly sourceSlug: string | null;
-  readonly isUser: IsUser;
+  readonly isUser: "all" | "true" | "false";
   readonly onlyFields: readonly string[];
   readonly suppressFile: string | null;
   readonly dropFields: readonly string[];
@@ -64,12 +64,8 @@ type Settings = {
   readonly receiptsFile: string | null;
 };
 
-type IsUser = "all" | "true" | "false";
-
 /** Paths below the base URL. */
 export type Endpoints = { readonly companies: string; readonly sources: string; readonly emailCheck: string };
-
-type ExternalApi = { readonly apiUrl: URL; readonly apiKey: string };
 
 /** The settings of every job. */
 type JobRules = { readonly refreshAfterDays: number | null; readonly retryUnknown: boolean };
@@ -97,22 +93,22 @@ export type EmailVerification = JobRules & {
 
 export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number };
 
-/** The place that a config comes from. */
+/** The origin of a config. */
 export type ConfigPlace = {
-  /** In words, for messages. */
+  /** The words for messages. */
   readonly name?: string;
-  /** The lines of its settings, by their dotted names. */
+  /** The lines of the settings, by dotted names. */
   readonly lines?: ReadonlyMap<string, number> | undefined;
   readonly prefixes?: Prefixes;
-  /** The folder in which relative paths begin; those of variables begin in the working folder. */
+  /** The folder in which relative paths begin. Paths from variables begin in the working folder. */
   readonly folder?: string;
-  /** Whether a platform may throw that folder away, so that receipts need an absolute path. */
+  /** Whether a platform may remove the folder, so that receipts need an absolute path. */
   readonly isTemporary?: boolean;
 };
 
 const isValid = schemaCompiler({ fill: true })<JsonObject>(configSpec());
 
-/** Makes a Config of an untrusted value and the environment, which wins. Throws ConfigError, which quotes no secret. */
+/** Makes a Config of a value and of variables, which win. @throws ConfigError, which quotes no secret */
 export function parseConfig(value: unknown, environment: Environment, place: ConfigPlace = {}): Config {
   const { name = "the config", prefixes = OUR_PREFIXES } = place;
   const given = value ?? {};
@@ -123,7 +119,7 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
   const located = withPaths(draft, variables, place.folder ?? "");
   const problems = [...ruleProblems(draft), ...typoProblems(unknown)];
   if (place.isTemporary === true) problems.push(...receiptsProblems(draft, located));
-  // ajv fills defaults only into objects that are there.
+  // ajv fills in defaults only in objects that exist.
   const candidate: unknown = { endpoints: {}, ...located };
   if (isValid(candidate) && problems.length === 0) {
     const settings = toShape(candidate, configSpec()) as Settings;
@@ -136,19 +132,16 @@ export function parseConfig(value: unknown, environment: Environment, place: Con
       suppressed,
     };
   }
-  const found = [...schemaProblems(isValid.errors ?? []), ...problems];
   const names = Object.keys(given);
-  if (
-    names.length > 0 &&
-    unknownSettings(given).filter(({ meant }) => meant === undefined).length === names.length
-  )
-    throw new ConfigError(
-      `Cannot use ${name}: it has no setting of this program, only ${names.slice(0, 3).map(quoted).join(", ")}`,
-    );
-  throw new ConfigError(`Cannot use ${name}: ${clausesOf(found, variables, place.lines).join("; ")}`);
+  const isForeign = names.length > 0 && unknownWarnings(unknownSettings(given), name).length === names.length;
+  const found = [...schemaProblems(isValid.errors ?? []), ...problems];
+  const why = isForeign
+    ? `it has no setting of this program, only ${names.slice(0, 3).map(quoted).join(", ")}`
+    : clausesOf(found, variables, place.lines).join("; ");
+  throw new ConfigError(`Cannot use ${name}: ${why}`);
 }
 
-/** Characters of a salt that cannot be guessed. */
+/** The number of characters of a salt that no one can guess. */
 const SAFE_SALT = 16;
 const SHORT_SALT =
   `hash_salt has less than ${SAFE_SALT} characters, and its hashes can be guessed. Choose a longer salt. Then ` +
@@ -165,13 +158,13 @@ function originsOf(
   return new Map(names.map((name) => [name, variables.has(name) ? VARIABLE + variables.get(name) : file]));
 }
 
-/** Every value that must not show in any output. */
+/** Every value that no output may show. */
 export function secretsOf({ apiKey, externalApi, companyLookup, hashSalt }: Config): readonly string[] {
   const secrets = [apiKey, externalApi?.apiKey, companyLookup?.webhookUrl, hashSalt];
   return [...new Set(secrets.filter((secret) => typeof secret === "string"))];
 }
 
-/** The settings that decide what rows leave, and with which fields. Has no values and no names of people. */
+/** The settings that decide which rows and fields are sent. Contains no values and no names of people. */
 export const privacyOf = ({ onlyFields, dropFields, hashFields, suppressed }: Config): JsonObject => ({
   only_fields: onlyFields.toSorted(),
   drop_fields: dropFields.toSorted(),
@@ -204,7 +197,7 @@ function distinct(list: readonly unknown[], { items }: SpecProperty): readonly u
 const camelCase = (name: string): string =>
   name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
-/** The first problem of each property, with its place: a variable, or a line. */
+/** The first problem of each property, with its variable or its line. */
 function clausesOf(
   problems: readonly Problem[],
   variables: ReadonlyMap<string, string>,

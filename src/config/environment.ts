@@ -4,15 +4,15 @@ import { isFile, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variabl
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Beginnings of the names of variables: the last wins. */
+/** Beginnings of the names of variables. The last prefix wins. */
 export type Prefixes = readonly string[];
 
 export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];
 
-/** For a tap whose `--config` is ENV. */
+/** The prefixes for a tap with `--config ENV`. */
 export const TAP_PREFIXES: Prefixes = [`TAP_${VARIABLE_PREFIX}`, VARIABLE_PREFIX];
 
-/** Adds variables to a draft; empty variables do not count. `variables`: the variable of each setting and inner setting. */
+/** Adds variables that are not empty to a draft. `variables`: the variable of each setting and inner setting. */
 export function withEnvironment(
   draft: JsonObject,
   environment: Environment,
@@ -34,7 +34,7 @@ export function withEnvironment(
   return { merged, variables };
 }
 
-/** A draft in which the settings that name files have absolute paths. @param variables that settings come from */
+/** Makes the paths of files in a draft absolute. @param variables the variable of each setting */
 export function withPaths(
   draft: JsonObject,
   variables: ReadonlyMap<string, string>,
@@ -48,14 +48,14 @@ export function withPaths(
   }, draft);
 }
 
-/** A draft with a value at a path. */
+/** Sets the value at a path of a draft. */
 function placed(draft: JsonObject, path: readonly string[], value: unknown): JsonObject {
   const [name = "", ...rest] = path;
   const inner = draft[name];
   return { ...draft, [name]: rest.length === 0 ? value : placed(isObject(inner) ? inner : {}, rest, value) };
 }
 
-/** Converts a text to the spec's type. Another text stays, and validation names its property. */
+/** Converts a text to the spec's type. A wrong text is unchanged, and the validation names it. */
 function cast(text: string, property: SpecProperty): unknown {
   switch (typeOf(property)) {
     case "integer":
@@ -65,15 +65,12 @@ function cast(text: string, property: SpecProperty): unknown {
       if (/^(?:true|1|yes|on)$/i.test(text)) return true;
       return /^(?:false|0|no|off)$/i.test(text) ? false : text;
     case "array":
-      return text.startsWith("[") ? parsed(text) : text;
-    case "object":
-      return parsed(text);
+      return (text.startsWith("[") ? tryParseJson(text) : undefined) ?? text;
+    case "object": {
+      const value = tryParseJson(text);
+      return value === undefined ? text : value;
+    }
     default:
       return text;
   }
-}
-
-function parsed(text: string): unknown {
-  const value = tryParseJson(text);
-  return value === undefined ? text : value;
 }

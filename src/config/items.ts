@@ -6,32 +6,33 @@ export type ItemKind = "domain" | "email";
 
 const ZERO_WIDTH = /[\u00ad\u200b-\u200f\u2060\ufeff]/g;
 const QUOTES = /["'`\u2018\u2019\u201c\u201d\u00ab\u00bb]/g;
-/** Those that no address has, and those that an address may have, but hardly at its ends. */
+/** Quotes that are never in an address. */
 const PLAIN_QUOTES = /["\u201c\u201d\u00ab\u00bb]/g;
+/** Quotes that an address may contain, but not at its ends. */
 const AT_ENDS = /^[\s'`\u2018\u2019]+|[\s'`\u2018\u2019]*[.\u3002]?[\s'`\u2018\u2019]*$/g;
 const LIST = /[,\r\n]/;
-/** No label begins or ends with a hyphen. A top-level domain has two letters or more, and nothing but letters. */
+/** No label begins or ends with a hyphen. A top-level domain has at least two letters, and letters only. */
 const HOST = /^((?!-)[a-z0-9_-]{1,63}(?<!-)\.)+(?:[a-z]{2,63}|xn--[a-z0-9-]{0,58}[a-z0-9])$/;
 const ADDRESS = /^[^\s@"(),:;<>[\]\\]{1,64}@[^\s@"(),:;<>[\]\\]+\.[^\s@"(),:;<>[\]\\]+$/;
 const LONGEST_ITEM = 254;
 
-/** The items of a text, which may be a list with commas or line breaks between them. Null: no domain or address, never sent. */
+/** The items of a text with commas or line breaks. Null: not a domain or address, and never sent. */
 export const itemsOf = (kind: ItemKind, text: string): (string | null)[] =>
   text
     .split(LIST)
     .filter((part) => part.trim() !== "")
     .map((part) => normalizeItem(kind, part));
 
-/** The normal form of an item; null if it is not a host name or an address. */
+/** The normal form of an item; null if the item is not a host name or an address. */
 export const normalizeItem = (kind: ItemKind, text: string): string | null =>
   kind === "domain" ? toHost(text, /^www\./) : toAddress(text);
 
-/** `prefix`: what goes if a name with a dot is left. */
+/** Removes `prefix` if the rest still has a dot. */
 function toHost(text: string, prefix: RegExp | string): string | null {
   const bare = text.replace(ZERO_WIDTH, "").replace(QUOTES, "").trim().replace(/\.$/, "");
-  // Characters that end a host name in a URL would cut the name short.
+  // Characters that end a host name in a URL would cut the name.
   if (/[\s/\\?#@:%[\]]/.test(bare)) return null;
-  // Dots of other scripts are dots only now.
+  // domainToASCII makes dots of other scripts plain dots.
   const ascii = domainToASCII(bare).replace(/\.$/, "");
   const rest = ascii.replace(prefix, "");
   const host = rest.includes(".") ? rest : ascii;
@@ -39,7 +40,7 @@ function toHost(text: string, prefix: RegExp | string): string | null {
 }
 
 function toAddress(text: string): string | null {
-  // Such as the sign of Kelvin, which would become a K: two names would be one.
+  // Refuses signs such as Kelvin's, which would become a K: two names would become equal.
   if ([...text].some((sign) => sign.normalize("NFC") !== sign)) return null;
   const bare = text.replace(ZERO_WIDTH, "").replace(PLAIN_QUOTES, "").replace(AT_ENDS, "").normalize("NFC");
   const at = bare.lastIndexOf("@") + 1;

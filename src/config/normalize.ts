@@ -3,10 +3,7 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import { addDays, type Day, dayOf, parseDay } from "../base/time.ts";
 import { configSpec, innerProperty, isDayProperty, type SpecProperty, typeOf } from "./spec.ts";
 
-/**
- * Removes nulls, empty lists, empty strings (except with `minLength: 0`) and objects of defaults, which forms send.
- * Trims strings, splits texts into lists, and turns dates (also "30d") into UTC days. Idempotent.
- */
+/** Removes empty values and objects of defaults, which forms send. Trims texts, splits lists, and makes UTC days. */
 export function normalize(draft: JsonObject, parent: SpecProperty = configSpec()): JsonObject {
   const normal = Object.entries(draft).map(
     ([name, value]) => [name, normalValue(value, innerProperty(parent, name))] as const,
@@ -33,7 +30,7 @@ function normalText(text: string, property: SpecProperty | undefined): unknown {
   return property?.enum === undefined ? text : text.toLowerCase();
 }
 
-/** "30d" is the UTC day of 30 days ago, if the setting's pattern allows it. */
+/** Makes "30d" the UTC day of 30 days ago, if the setting's pattern allows this form. */
 function daysAgo(text: string, { pattern = "" }: SpecProperty): Day | undefined {
   const [, days] = /^(\d{1,5})d$/.exec(text) ?? [];
   return days === undefined || !new RegExp(pattern).test(text)

@@ -16,10 +16,10 @@ import {
   variableOf,
 } from "./spec.ts";
 
-/** A problem of one property, by its dotted name. `text` continues the name and quotes no secret. */
+/** A problem of one property. `path`: its dotted name. `text` continues the name and quotes no secret. */
 export type Problem = { readonly path: string; readonly text: string };
 
-/** The problems that ajv found, in words for the operator. */
+/** The problems that ajv found, in words for a person. */
 export const schemaProblems = (errors: readonly SchemaError[]): Problem[] =>
   errors.map((error) => {
     const path = error.instancePath.split("/").slice(1);
@@ -33,7 +33,7 @@ export const schemaProblems = (errors: readonly SchemaError[]): Problem[] =>
     return { path: path.join("."), text };
   });
 
-/** @param address the wrong value of the root of an API */
+/** The rule of a property in words. @param address the wrong value of the root of an API */
 function ruleOf(property: SpecProperty & { minimum?: number; maximum?: number }, address: unknown): string {
   const { enum: words, minimum, maximum, pattern_descriptor: form = "text", properties = {} } = property;
   switch (typeOf(property)) {
@@ -56,7 +56,7 @@ const HOST = /^(?:[a-z-]+\.)+[a-z]{2,}(?::\d{1,5})?$/i;
 const PLAIN =
   /^(?:[-+\d.,:/TZ ]{1,20}|[a-z]{1,12}|(?:[a-z]{3,5}:\/\/)?(?:[a-z-]+\.)+[a-z]{2,}(?::\d{1,5})?)$/i;
 
-/** Quotes only what cannot be a key: people paste keys into the wrong setting. */
+/** Quotes only values that cannot be a key, because people paste keys into wrong settings. */
 function mustBe(value: unknown, rule: string): string {
   const isPlain = ["number", "boolean"].includes(typeof value) || PLAIN.test(String(value));
   if (!isPlain || typeof value === "object") return `must be ${rule}`;
@@ -73,7 +73,7 @@ export const ruleProblems = (draft: JsonObject): Problem[] => [
   ...privacyProblems(draft),
 ];
 
-/** Characters that replace others, which a variable or an editor lost. Two salts would become equal. */
+/** Characters that an editor writes for lost characters. Two salts would become equal. */
 const LOST = /[\ufffd\p{Surrogate}]/u;
 
 const textProblems = (draft: JsonObject): Problem[] =>
@@ -88,7 +88,7 @@ const textProblems = (draft: JsonObject): Problem[] =>
   });
 
 function textProblem(text: string, name: string | undefined, property: SpecProperty, insecure: boolean) {
-  // An item like this is never sent, and the others are.
+  // In a list of items, only the damaged item is skipped.
   if (!isItemList(name) && LOST.test(text))
     return "has characters that were lost (U+FFFD): write it again, as UTF-8";
   if (isDayProperty(property.items ?? property) && !isDay(text))
@@ -104,7 +104,7 @@ function dateProblems({ start_date: start, end_date: end }: JsonObject): Problem
   return start <= end ? [] : [{ path: "start_date", text }];
 }
 
-/** Whether a job needs the External API. */
+/** The settings of jobs. `paid`: the job needs the External API. */
 const JOBS = [
   { name: "company_lookup", paid: true },
   { name: "email_verification", paid: true },
@@ -115,7 +115,7 @@ function jobProblems(draft: JsonObject): Problem[] {
   return JOBS.flatMap(({ name, paid }) => {
     const job = draft[name];
     if (!isObject(job)) return [];
-    // The settings that say what a job works on: a list, a file, or a stream.
+    // Settings that name the items of a job: a list, a file, or a stream.
     const inputs = Object.keys(configSpec().properties?.[name]?.properties ?? {}).filter((input) =>
       /^(domains|emails|from_)/.test(input),
     );
@@ -127,7 +127,7 @@ function jobProblems(draft: JsonObject): Problem[] {
   });
 }
 
-/** Platforms throw their folders away, and receipts in them are lost. @param located the draft with absolute paths */
+/** Refuses relative receipts, because platforms remove their folders. @param located the draft with absolute paths */
 export function receiptsProblems(draft: JsonObject, { receipts_file: path }: JsonObject): Problem[] {
   const { receipts_file: file } = draft;
   const hasJobs = JOBS.some(({ name }) => isObject(draft[name]));

@@ -1,6 +1,6 @@
 import { readPackageFile } from "../base/package-file.ts";
 
-/** The part of a property's schema that this program reads; the rest is for forms. */
+/** The part of a property's schema that this program reads. Forms read the rest. */
 export type SpecProperty = {
   readonly title?: string;
   readonly description?: string;
@@ -21,7 +21,7 @@ export type Spec = {
   readonly connectionSpecification: SpecProperty & Readonly<Record<string, unknown>>;
 };
 
-/** Reads the one description of the config, from which everything else about it is derived. */
+/** Reads spec.json, which describes all settings. */
 export function loadSpec(): Spec {
   loaded ??= readPackageFile("spec.json") as Spec;
   return loaded;
@@ -32,16 +32,16 @@ let loaded: Spec | undefined;
 /** The schema of a config. */
 export const configSpec = (): SpecProperty => loadSpec().connectionSpecification;
 
-/** A property's type, null aside. */
+/** A property's type other than null. */
 export function typeOf({ type }: SpecProperty): string {
   return typeof type === "string" ? type : (type.find((name) => name !== "null") ?? "null");
 }
 
-/** Whether a property is a day. The spec has no `format`: platforms would refuse by it what our patterns allow, such as "30d". */
+/** Whether a property is a day. The spec has no `format`, because platforms would then refuse "30d". */
 export const isDayProperty = ({ pattern_descriptor: form = "" }: SpecProperty): boolean =>
   form.startsWith("YYYY-MM-DD");
 
-/** The property of an object's schema by its name, which may come from outside. */
+/** The property of an object's schema. The name may be from outside. */
 export function innerProperty(
   { properties = {} }: Pick<SpecProperty, "properties">,
   name: string,
@@ -51,7 +51,7 @@ export function innerProperty(
 
 export type Located = { readonly path: readonly string[]; readonly property: SpecProperty };
 
-/** Every property under one, outer before inner; by default every setting. */
+/** Every property below `parent`, by default every setting. An outer property precedes its inner properties. */
 export function* settingsIn(
   parent: SpecProperty = configSpec(),
   path: readonly string[] = [],
@@ -62,13 +62,13 @@ export function* settingsIn(
   }
 }
 
-/** Whether a setting names a file, by the last part of its name. */
+/** Whether a setting names a file. @param name the last part of its name */
 export const isFile = (name = ""): boolean => name.endsWith("_file");
 
 /** Whether a setting is the root of an API. */
 export const isRoot = (name = ""): boolean => ["base_url", "api_url"].includes(name);
 
-/** Whether a setting is a list whose entries are named by their places, and compared in a form of their own. */
+/** Whether a setting is a list of items, which are compared in a normal form. */
 export const isItemList = (name = ""): boolean => ["domains", "emails"].includes(name);
 
 /** The beginning of the names of all our environment variables. */

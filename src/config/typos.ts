@@ -7,7 +7,7 @@ import { configSpec, innerProperty, settingsIn, variableOf } from "./spec.ts";
 /** A setting that the spec does not have, by its dotted path, or a variable that no setting has. */
 export type Unknown = {
   readonly name: string;
-  /** The one that was meant; undefined: none is similar. */
+  /** The similar name of a setting, if there is one. */
   readonly meant: string | undefined;
 };
 
@@ -31,7 +31,7 @@ export function unknownSettings(
   });
 }
 
-/** Other programs' variables may begin with the same words: only a name that is similar to a setting's is a mistake. */
+/** Variables that look like a misspelled setting. Variables of other programs may have the same prefix. */
 export function unknownVariables(environment: Environment, prefixes: Prefixes): readonly Unknown[] {
   const settings = [...settingsIn()];
   const known = prefixes.flatMap((prefix) => settings.map(({ path }) => variableOf(path, prefix)));
@@ -42,13 +42,13 @@ export function unknownVariables(environment: Environment, prefixes: Prefixes): 
   });
 }
 
-/** A problem for each that is a known one misspelt: it would not take effect. */
+/** A problem for each unknown setting with a similar name, because it would have no effect. */
 export const typoProblems = (unknown: readonly Unknown[]): Problem[] =>
   unknown.flatMap(({ name, meant }) =>
     meant === undefined ? [] : [{ path: name, text: `is not a setting. Did you mean ${quoted(meant)}?` }],
   );
 
-/** A warning for each of the others. @param place the config in words */
+/** A warning for each unknown setting without a similar name. @param place the config in words */
 export const unknownWarnings = (unknown: readonly Unknown[], place: string): readonly string[] =>
   unknown
     .filter(({ meant }) => meant === undefined)

@@ -143,7 +143,7 @@ describe("shards that are read one by one", () => {
       ["less than one request per minute", { requests_per_minute: 2 }],
       ['its sync_mode must be "incremental"', {}, "--catalog", full],
       ["--shard must be", {}, "--shard", "first"],
-      ['its shards are of "people"', {}, "--stream", "companies"],
+      ['the plan is for "people"', {}, "--stream", "companies"],
     ] as const) {
       const config = await configFor(sandbox, settings);
       const { code, stdout, stderr } = await read(0, "--config", config, ...words);
