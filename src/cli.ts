@@ -93,54 +93,54 @@ const JSON_TOO = switchFlag("print JSON at a terminal too");
 const CHECK_FLAGS = { config: CONFIG, "exit-code": switchFlag("exit with 1 if the check fails") } as const;
 const INIT_FILE = { ...CONFIG, default: "config.json", describe: "config file to write" } as const;
 
-const READ_FLAGS = {
-  config: CONFIG,
-  catalog: fileFlag("configured catalog (JSON); default: all streams"),
-  state: STATES.state,
-  stream: { array: true, type: "string", nargs: 1, describe: "read only this stream; repeatable" },
-  format: {
-    ...choiceFlag("--format", ["airbyte", "jsonl"], "Airbyte messages, or the rows of one stream"),
-    defaultDescription: "airbyte",
-  },
-  json: JSON_TOO,
-  "state-file": STATES["state-file"],
-  "dry-run": { type: "boolean", describe: "show what the next run reads", conflicts: "summary" },
-  limit: countFlag("--limit", "stop after N rows per stream; saves no state"),
-  "full-refresh": { type: "boolean", describe: "read everything again; buy nothing again" },
-  output: { ...fileFlag("folder for rows and state"), alias: "o", conflicts: "state-file" },
-  compress: { ...choiceFlag("--compress", ["gzip"], "compress the files of --output"), implies: "output" },
-  "file-bytes": { type: "number", hidden: true },
-  summary: fileFlag("file for the results of the run (JSON)"),
-  plan: { ...fileFlag("plan to read a part of (see plan --help)"), implies: "shard" },
-  shard: {
-    ...parsedFlag(
-      ["--shard", 'the number of a shard, or "open"'],
-      (text) => (text === "open" ? ("open" as const) : /^\d{1,9}$/.test(text) ? Number(text) : undefined),
-      "part of the plan: its number, or open",
-    ),
-    implies: "plan",
-  },
-  "log-level": LOG_LEVEL,
-  "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
-} as const;
-
 const readWords = (words: Argv) =>
-  words
-    .options(READ_FLAGS)
-    // Named first, it precedes the other group.
-    .group("config", "Options:")
-    .group(["plan", "shard"], "To read with several machines:")
-    .epilogue(
-      examples(
-        FILES,
-        ["print 10 people", "read --stream people --format jsonl --limit 10"],
-        [
-          "print the people who are new since the last run",
-          "read --stream people --format jsonl \\\n    --state-file state.json",
-        ],
-        ["write Airbyte messages", "read --config config.json > messages.jsonl"],
-      ),
-    );
+  withExamples(
+    words
+      .options({
+        config: CONFIG,
+        catalog: fileFlag("configured catalog (JSON); default: all streams"),
+        state: STATES.state,
+        stream: { array: true, type: "string", nargs: 1, describe: "read only this stream; repeatable" },
+        format: {
+          ...choiceFlag("--format", ["airbyte", "jsonl"], "Airbyte messages, or the rows of one stream"),
+          defaultDescription: "airbyte",
+        },
+        json: JSON_TOO,
+        "state-file": STATES["state-file"],
+        "dry-run": { type: "boolean", describe: "show what the next run reads", conflicts: "summary" },
+        limit: countFlag("--limit", "stop after N rows per stream; saves no state"),
+        "full-refresh": { type: "boolean", describe: "read everything again; buy nothing again" },
+        output: { ...fileFlag("folder for rows and state"), alias: "o", conflicts: "state-file" },
+        compress: {
+          ...choiceFlag("--compress", ["gzip"], "compress the files of --output"),
+          implies: "output",
+        },
+        "file-bytes": { type: "number", hidden: true },
+        summary: fileFlag("file for the results of the run (JSON)"),
+        plan: { ...fileFlag("plan to read a part of (see plan --help)"), implies: "shard" },
+        shard: {
+          ...parsedFlag(
+            ["--shard", 'the number of a shard, or "open"'],
+            (text) =>
+              text === "open" ? ("open" as const) : /^\d{1,9}$/.test(text) ? Number(text) : undefined,
+            "part of the plan: its number, or open",
+          ),
+          implies: "plan",
+        },
+        "log-level": LOG_LEVEL,
+        "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
+      })
+      // Named first, this group precedes the next group.
+      .group("config", "Options:")
+      .group(["plan", "shard"], "To read with several machines:"),
+    FILES,
+    ["print 10 people", "read --stream people --format jsonl --limit 10"],
+    [
+      "print the people who are new since the last run",
+      "read --stream people --format jsonl \\\n    --state-file state.json",
+    ],
+    ["write Airbyte messages", "read --config config.json > messages.jsonl"],
+  );
 
 /** @throws UsageError for flags that exclude each other */
 function toReadOptions(given: FlagsOf<typeof readWords>) {
@@ -162,22 +162,19 @@ const JOBS_FLAGS = {
 } as const;
 
 const planWords = (words: Argv) =>
-  words
-    .options({
+  withExamples(
+    words.options({
       config: CONFIG,
       stream: { ...textFlag("stream to split"), default: "people" },
       shards: countFlag("--shards", "number of shards; default: 1 per million rows"),
       "shards-at-once": countFlag("--shards-at-once", "shards that run at one time; default: all"),
       json: JSON_TOO,
-    })
-    .epilogue(
-      examples(
-        ["plan two shards", "plan --shards 2 > plan.jsonl"],
-        ["read each shard", "read --plan plan.jsonl --shard 0 -o contacts"],
-        ["the last shard is open: it ends now", "read --plan plan.jsonl --shard open -o contacts"],
-        ["merge the states", "state merge contacts/shard-* > state.json"],
-      ),
-    );
+    }),
+    ["plan two shards", "plan --shards 2 > plan.jsonl"],
+    ["read each shard", "read --plan plan.jsonl --shard 0 -o contacts"],
+    ["the last shard is open: it ends now", "read --plan plan.jsonl --shard open -o contacts"],
+    ["merge the states", "state merge contacts/shard-* > state.json"],
+  );
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -189,133 +186,128 @@ const MAX_AGE = parsedFlag(
   "exit with 1 if a stream is older: 26h, 90m, 2d",
 );
 
-const RECONCILE_FLAGS = {
-  config: CONFIG,
-  table: { ...textFlag("your table: CSV or JSON lines (-: stdin)"), demandOption: true },
-  stream: { ...textFlag("stream in the table"), default: "people" },
-  state: fileFlag("state of the runs that filled the table"),
-  output: { alias: "o", ...fileFlag("folder for the differences") },
-  timezone: textFlag("time zone of dates without an offset"),
-  "yes-gone": countFlag("--yes-gone", "accept that N rows are gone"),
-  recheck: textFlag("state file; the next run reads lost rows again"),
-  json: JSON_TOO,
-  "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
-} as const;
-
 const reconcileWords = (words: Argv) =>
-  words
-    .options(RECONCILE_FLAGS)
-    .epilogue(
-      examples(
-        ["compare a table of people with the service", "reconcile --table keys.csv --state contacts"],
-        ["read lost rows again with the next run", "reconcile --table keys.csv --recheck state.json"],
-      ),
-    );
+  withExamples(
+    words.options({
+      config: CONFIG,
+      table: { ...textFlag("your table: CSV or JSON lines (-: stdin)"), demandOption: true },
+      stream: { ...textFlag("stream in the table"), default: "people" },
+      state: fileFlag("state of the runs that filled the table"),
+      output: { alias: "o", ...fileFlag("folder for the differences") },
+      timezone: textFlag("time zone of dates without an offset"),
+      "yes-gone": countFlag("--yes-gone", "accept that N rows are gone"),
+      recheck: textFlag("state file; the next run reads lost rows again"),
+      json: JSON_TOO,
+      "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
+    }),
+    ["compare a table of people with the service", "reconcile --table keys.csv --state contacts"],
+    ["read lost rows again with the next run", "reconcile --table keys.csv --recheck state.json"],
+  );
 
 const STATE_USAGE = `Usage: ${NAME} state show FILE, or state merge FILES... Example: ${NAME} state show contacts`;
 
 const addStateCommands: AddCommand = (words, choose) =>
-  words
-    .command(
-      "merge <states..>",
-      false,
-      (merge) =>
-        merge
-          .usage(`${NAME} state merge FILES...`)
-          .epilogue("Merges the states of all shards into one state.")
-          .positional("states", { array: true, ...argument("state files, or folders of read --output") })
-          .option("partial", switchFlag("allow days that are in no state; the next run reads them"))
-          .option("json", JSON_TOO),
-      (flags) =>
-        choose(async (runtime) => (await import("./commands/state-merge.ts")).stateMerge(flags, runtime)),
-    )
-    .command(
-      "show <file>",
-      false,
-      (show) =>
-        show
-          .usage(`${NAME} state show FILE`)
-          .epilogue("Shows how far each stream has come, and what the next run reads.")
-          .positional("file", argument("state file or folder (-: stdin)"))
-          .option("config", CONFIG)
-          .option("max-age", MAX_AGE)
-          .option("sql", {
-            ...choiceFlag("--sql", ["duckdb", "postgres"], "print SQL that makes tables of the folder"),
-            conflicts: ["config", "max-age"],
-          }),
-      ({ file, maxAge, config, sql }) => {
-        // The parser makes an empty text of a dash.
-        const options = { file: file || "-", config, maxAgeMs: maxAge };
-        choose(async (runtime) =>
-          sql === undefined
-            ? (await import("./commands/state.ts")).showState(options, runtime)
-            : (await import("./commands/state-sql.ts")).showSql(options.file, sql, runtime),
-        );
-      },
-    )
-    .demandCommand(1, 1, STATE_USAGE, STATE_USAGE)
+  withExamples(
+    words
+      .command(
+        "merge <states..>",
+        false,
+        (merge) =>
+          merge
+            .usage(`${NAME} state merge FILES...`)
+            .epilogue("Merges the states of all shards into one state.")
+            .positional("states", { array: true, ...argument("state files, or folders of read --output") })
+            .option("partial", switchFlag("allow days that are in no state; the next run reads them"))
+            .option("json", JSON_TOO),
+        (flags) =>
+          choose(async (runtime) => (await import("./commands/state-merge.ts")).stateMerge(flags, runtime)),
+      )
+      .command(
+        "show <file>",
+        false,
+        (show) =>
+          show
+            .usage(`${NAME} state show FILE`)
+            .epilogue("Shows how far each stream has come, and what the next run reads.")
+            .positional("file", argument("state file or folder (-: stdin)"))
+            .option("config", CONFIG)
+            .option("max-age", MAX_AGE)
+            .option("sql", {
+              ...choiceFlag("--sql", ["duckdb", "postgres"], "print SQL that makes tables of the folder"),
+              conflicts: ["config", "max-age"],
+            }),
+        ({ file, maxAge, config, sql }) => {
+          // The parser makes an empty text of a dash.
+          const options = { file: file || "-", config, maxAgeMs: maxAge };
+          choose(async (runtime) =>
+            sql === undefined
+              ? (await import("./commands/state.ts")).showState(options, runtime)
+              : (await import("./commands/state-sql.ts")).showSql(options.file, sql, runtime),
+          );
+        },
+      )
+      .demandCommand(1, 1, STATE_USAGE, STATE_USAGE),
     // The examples name both commands, because the parser's list has too little room for them.
-    .epilogue(
-      examples(
-        ["show how far each stream is", "state show contacts"],
-        ["exit with 1 if a stream is older than 26 hours", "state show contacts --max-age 26h"],
-        ["make tables of the rows in a folder", "state show contacts --sql postgres | psql"],
-        ["merge the states of shards", "state merge contacts/shard-* > state.json"],
-      ),
-    );
+    ["show how far each stream is", "state show contacts"],
+    ["exit with 1 if a stream is older than 26 hours", "state show contacts --max-age 26h"],
+    ["make tables of the rows in a folder", "state show contacts --sql postgres | psql"],
+    ["merge the states of shards", "state merge contacts/shard-* > state.json"],
+  );
 
 /** Adds the commands in the order of the help text. */
 const addCommands: AddCommand = (parser, choose) =>
-  parser
-    .command("init", "ask two questions, write config.json", { config: INIT_FILE }, (flags) =>
-      choose(async (runtime) => (await import("./commands/init.ts")).init(flags, runtime)),
-    )
-    .command("spec", "print the settings for Airbyte (JSON)", {}, () => choose(runSpec))
-    .command("check", "test the settings and the key", CHECK_FLAGS, (flags) =>
-      choose(async (runtime) => (await import("./commands/check.ts")).check(flags, runtime)),
-    )
-    .command("discover", "show the streams and their fields", { config: CONFIG, json: JSON_TOO }, (flags) =>
-      choose(async (runtime) => (await import("./commands/discover.ts")).discover(flags, runtime)),
-    )
-    .command("read", "read rows into files or to stdout", readWords, (flags) => {
-      const options = toReadOptions(flags);
-      const run: Command["run"] = async (runtime) =>
-        (await import("./commands/read.ts")).read(options, runtime);
-      choose(run, options.format === "airbyte");
-    })
-    .command("jobs", "show what the next run would buy", JOBS_FLAGS, (flags) =>
-      choose(async (runtime) => (await import("./commands/jobs.ts")).jobs(flags, runtime)),
-    )
-    .command("plan", "split a stream for several machines", planWords, (flags) =>
-      choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
-    )
-    .command("state", "show a state, or merge states", (words) => addStateCommands(words, choose))
-    .command("reconcile", "compare your table with the service", reconcileWords, (flags) =>
-      choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime)),
-    )
-    .demandCommand(
-      1,
-      1,
-      `Usage: ${NAME} COMMAND. Example: ${NAME} read --output contacts. See: ${NAME} --help`,
-    )
-    .recommendCommands()
-    .epilogue(
-      examples(["write config.json", "init"], FILES, ["show the options of a command", "read --help"]).concat(
-        "\n\nExit codes: 0 all done, 1 a retry may help, 2 a person must act.\n",
-        "Airbyte and Singer get only 0 and 1.",
-        "\n\nTo try it without an account: contact-intelligence-sandbox demo",
-      ),
-    );
+  withExamples(
+    parser
+      .command("init", "ask two questions, write config.json", { config: INIT_FILE }, (flags) =>
+        choose(async (runtime) => (await import("./commands/init.ts")).init(flags, runtime)),
+      )
+      .command("spec", "print the settings for Airbyte (JSON)", {}, () => choose(runSpec))
+      .command("check", "test the settings and the key", CHECK_FLAGS, (flags) =>
+        choose(async (runtime) => (await import("./commands/check.ts")).check(flags, runtime)),
+      )
+      .command("discover", "show the streams and their fields", { config: CONFIG, json: JSON_TOO }, (flags) =>
+        choose(async (runtime) => (await import("./commands/discover.ts")).discover(flags, runtime)),
+      )
+      .command("read", "read rows into files or to stdout", readWords, (flags) => {
+        const options = toReadOptions(flags);
+        const run: Command["run"] = async (runtime) =>
+          (await import("./commands/read.ts")).read(options, runtime);
+        choose(run, options.format === "airbyte");
+      })
+      .command("jobs", "show what the next run would buy", JOBS_FLAGS, (flags) =>
+        choose(async (runtime) => (await import("./commands/jobs.ts")).jobs(flags, runtime)),
+      )
+      .command("plan", "split a stream for several machines", planWords, (flags) =>
+        choose(async (runtime) => (await import("./commands/plan.ts")).plan(flags, runtime)),
+      )
+      .command("state", "show a state, or merge states", (words) => addStateCommands(words, choose))
+      .command("reconcile", "compare your table with the service", reconcileWords, (flags) =>
+        choose(async (runtime) => (await import("./commands/reconcile.ts")).reconcile(flags, runtime)),
+      )
+      .demandCommand(
+        1,
+        1,
+        `Usage: ${NAME} COMMAND. Example: ${NAME} read --output contacts. See: ${NAME} --help`,
+      )
+      .recommendCommands(),
+    ["write config.json", "init"],
+    FILES,
+    ["show the options of a command", "read --help"],
+  ).epilogue(
+    "\nExit codes: 0 all done, 1 a retry may help, 2 a person must act.\nAirbyte and Singer get only 0 and 1." +
+      "\n\nTo try it without an account: contact-intelligence-sandbox demo",
+  );
 
 const runSpec: Command["run"] = async (runtime) => (await import("./commands/spec.ts")).spec(runtime);
 
-type Example = readonly [what: string, words: string];
+type Example = readonly [what: string, line: string];
 
 const FILES: Example = ["read everything into files; later runs read what is new", "read --output contacts"];
 
-/** Writes examples on two lines, because the columns of yargs are too narrow. */
-function examples(...all: readonly Example[]): string {
-  return ["Examples:", ...all.flatMap(([what, words]) => [`  # ${what}`, `  ${NAME} ${words}`])].join("\n");
+/** Adds examples to a help text, each on two lines, because the columns of yargs are too narrow. */
+function withExamples<Flags>(words: Argv<Flags>, ...all: readonly Example[]): Argv<Flags> {
+  const lines = ["Examples:", ...all.flatMap(([what, line]) => [`  # ${what}`, `  ${NAME} ${line}`])];
+  return words.epilogue(lines.join("\n"));
 }
 
 /** Parses the words of the connector. Without words it prints the help. @throws UsageError */

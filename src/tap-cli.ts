@@ -55,8 +55,8 @@ const addTap: AddCommand = (parser, choose) =>
 
 /** Finds the mode. `--discover` precedes other modes, because Meltano adds it to them. */
 async function commandOf({ discover, about, test }: Readonly<Record<string, unknown>>) {
-  if (discover === true) return (await import("./commands/tap-discover.ts")).tapDiscover;
+  if (discover === true) return (await import("./commands/discover.ts")).tapDiscover;
   if (about === true) return (await import("./commands/about.ts")).about;
-  if (test !== undefined) return (await import("./commands/tap-test.ts")).tapTest;
+  if (test !== undefined) return (await import("./commands/check.ts")).tapTest;
   return (await import("./commands/tap-sync.ts")).tapSync;
 }

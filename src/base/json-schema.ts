@@ -5,14 +5,10 @@ export type SchemaCheck<Value = unknown> = ValidateFunction<Value>;
 
 export type SchemaError = ErrorObject;
 
+type Formats = Readonly<Record<string, (text: string) => boolean>>;
+
 /** Compiles schemas. With `fill`, a check fills in defaults and names every error; otherwise only the first error. */
-export function schemaCompiler({
-  fill,
-  formats,
-}: {
-  fill: boolean;
-  formats?: Readonly<Record<string, (text: string) => boolean>>;
-}): <Value = unknown>(schema: object) => SchemaCheck<Value> {
+export function schemaCompiler({ fill, formats }: { fill: boolean; formats?: Formats }) {
   const ajv = new Ajv({
     // Our schemas contain annotations of platforms.
     strict: false,
@@ -27,5 +23,5 @@ export function schemaCompiler({
     // A check that fills in runs once. Optimizing its code takes longer than the check.
     code: { optimize: !fill },
   });
-  return <Value>(schema: object) => ajv.compile<Value>(schema);
+  return <Value = unknown>(schema: object): SchemaCheck<Value> => ajv.compile<Value>(schema);
 }

@@ -23,6 +23,15 @@ export function valueAt(value: unknown, path: readonly string[]): unknown {
   }, value);
 }
 
+/** Adds the keys of `over` to `base`. If both have an object at a key, the objects are merged too. */
+export function merged(base: JsonObject, over: JsonObject): JsonObject {
+  const entries = Object.entries(over).map(([key, value]) => {
+    const below = Object.hasOwn(base, key) ? base[key] : undefined;
+    return [key, isObject(below) && isObject(value) ? merged(below, value) : value];
+  });
+  return { ...base, ...Object.fromEntries(entries) };
+}
+
 /** True if lists and objects are nested more than `levels` deep. */
 function isDeeperThan(levels: number, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;

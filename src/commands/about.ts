@@ -1,10 +1,22 @@
 import { readPackageFile, readPackageText } from "../base/package-file.ts";
 import { toLatin1 } from "../base/text.ts";
 import { loadSpec } from "../config/spec.ts";
+import type { LogFormat, LogLevel } from "../protocol/log.ts";
 import { aboutJson, aboutMarkdown, aboutText, type Program } from "../protocol/singer-about.ts";
 import { write } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { TapOptions } from "./tap-options.ts";
+
+/** The Singer flags. */
+export type TapOptions = {
+  /** Merged in order; `ENV` is the environment. */
+  readonly configs: readonly string[];
+  readonly catalog: string | undefined;
+  readonly state: string | undefined;
+  readonly stateFile: string | undefined;
+  readonly logLevel: LogLevel | undefined;
+  readonly logFormat: LogFormat | undefined;
+  readonly format: "text" | "json" | "markdown" | "meltano" | "meltano-hub";
+};
 
 /** The tap as a plugin for Meltano and for Meltano's Hub. `npm run docs` writes the files. */
 export const SHIPPED = {

@@ -1,15 +1,19 @@
 import type { ConfigError } from "../base/errors.ts";
 import { plural, shown, toLatin1 } from "../base/text.ts";
 import type { Config } from "../config/config.ts";
-import { openConfig } from "../config/config-files.ts";
+import { openConfig, readConfigs } from "../config/config-files.ts";
 import { describeJobs } from "../jobs/report.ts";
+import { runToEnd } from "../output/output.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { longWaits, waitingText } from "../protocol/language.ts";
+import { logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { info } from "../sync/event.ts";
+import type { TapOptions } from "./about.ts";
 import { withGuests } from "./guests.ts";
 import { isNotOnPlan, isOfUse, leftOutText, probeStreams, QUICK } from "./probe.ts";
 
@@ -68,7 +72,7 @@ const SENTENCES = {
 };
 
 /** Requests one row of each list and export, and lists what the key can read. @throws the error that would stop a run */
-export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
+async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config } = run.session;
   const { suppressFile, suppressed } = config;
   const readable: string[] = [];
@@ -95,4 +99,22 @@ export async function whatCanBeRead(run: Run, { environment }: Runtime): Promise
     ...(suppressFile === null ? [] : [suppression]),
   ];
   return sentences.join(". ");
+}
+
+/** Tests the config as `check`, and writes the result to stderr. */
+export async function tapTest(
+  { configs, logLevel, logFormat }: TapOptions,
+  runtime: Runtime,
+): Promise<number> {
+  // The log is the answer, also at a terminal.
+  const level = logLevel ?? logLevelOf(runtime.environment);
+  return await runToEnd({ audience: "singer", logLevel: level, logFormat }, runtime, async (open) => {
+    const reporter = await open({});
+    const config = (await readConfigs(configs, runtime.environment))();
+    const text = await withGuests({ config, runtime, reporter, pace: QUICK, logLevel }, (run) =>
+      whatCanBeRead(run, runtime),
+    );
+    await reporter.emit(info(text));
+    return true;
+  });
 }

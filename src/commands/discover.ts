@@ -1,20 +1,25 @@
+import { ConfigError } from "../base/errors.ts";
 import { shown, table, toLatin1 } from "../base/text.ts";
 import { cursorOf, type DiscoveredStream, toCatalog } from "../catalog/airbyte.ts";
 import { schemaUnder } from "../catalog/field-rules.ts";
 import { inferSchema } from "../catalog/infer-schema.ts";
 import { loadSchema, propertiesOf } from "../catalog/schema.ts";
-import type { StreamSpec } from "../catalog/streams.ts";
-import { openConfig } from "../config/config-files.ts";
+import { toSingerCatalog } from "../catalog/singer.ts";
+import { ROW_STREAMS, type StreamSpec } from "../catalog/streams.ts";
+import type { Config } from "../config/config.ts";
+import { openConfig, readConfigs } from "../config/config-files.ts";
 import { type OutputOptions, runToEnd } from "../output/output.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { catalogMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
+import { asciiJson } from "../protocol/language.ts";
 import { write } from "../protocol/writer.ts";
 import type { Run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { warning } from "../sync/event.ts";
+import type { TapOptions } from "./about.ts";
 import { withGuests } from "./guests.ts";
-import { isNotOnPlan, PATIENT, probeStreams } from "./probe.ts";
+import { isNotOnPlan, PATIENT, probeStreams, QUICK } from "./probe.ts";
 
 export type DiscoverOptions = {
   readonly config: string | undefined;
@@ -65,7 +70,7 @@ async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Pro
 }
 
 /** A stream with its declared fields only. */
-export const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
+const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
   spec,
   schema: loadSchema(spec.name),
   isComplete: !spec.sampled,
@@ -95,4 +100,32 @@ export async function discoverStreams(
     streams.push({ ...stream, schema });
   }
   return streams;
+}
+
+/** Prints the catalog. Without permission or config, it has declared fields. Other errors end it: fields would be missing. */
+export async function tapDiscover(
+  { configs, logLevel, logFormat }: TapOptions,
+  runtime: Runtime,
+): Promise<number> {
+  return await runToEnd({ audience: "singer", logLevel, logFormat }, runtime, async (open) => {
+    const output = await open({});
+    const parse = await readConfigs(configs, runtime.environment);
+    let config: Config | undefined;
+    try {
+      config = parse();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const text = `${error.message}. The catalog shows what is declared`;
+      await output.emit(warning(text));
+    }
+    const streams = config
+      ? await withGuests({ config, runtime, reporter: output, pace: QUICK, logLevel }, (run) =>
+          discoverStreams(run),
+        )
+      : ROW_STREAMS.map(declaredStream);
+    // Prints many lines, because Meltano hangs on a line of more than 64 KiB.
+    const catalog = asciiJson(toSingerCatalog(streams), 2);
+    await write(runtime.stdout, `${output.mask.apply(catalog)}\n`);
+    return true;
+  });
 }

@@ -34,7 +34,9 @@ export async function init({ config: path }: { readonly config: string }, runtim
       if (found.status === "FAILED") throw new ConfigError(found.message);
       return { settings: all, message: found.message };
     });
-    await save(path, settings);
+    await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`, { isSecret: true }).catch((cause) => {
+      throw cannotMake(`write the config file "${path}"`, cause);
+    });
     await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommand(path)}`);
     return 0;
   } finally {
@@ -82,14 +84,6 @@ function withScheme(address: string): string {
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(address)) return address;
   const http = `http://${address}`;
   return URL.canParse(http) && isLoopback(new URL(http).hostname) ? http : `https://${address}`;
-}
-
-async function save(path: string, settings: object): Promise<void> {
-  try {
-    await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`, { isSecret: true });
-  } catch (cause) {
-    throw cannotMake(`write the config file "${path}"`, cause);
-  }
 }
 
 function nextCommand(path: string): string {

@@ -52,16 +52,9 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
 
 function tableOf(shards: readonly Shard[]): readonly string[] {
   const rows = shards.reduce((sum, shard) => sum + shard.rows, 0);
+  const lines = shards.map((one) => [`${one.shard}`, one.from ?? "start", one.to ?? "open", shown(one.rows)]);
   return [
-    ...table([
-      ["shard", "from", "to", "rows"],
-      ...shards.map(({ shard, from, to, rows: own }) => [
-        String(shard),
-        from ?? "start",
-        to ?? "open",
-        shown(own),
-      ]),
-    ]),
+    ...table([["shard", "from", "to", "rows"], ...lines]),
     `${plural(rows, "row")} with a date. To save the plan, add: > plan.jsonl`,
   ];
 }

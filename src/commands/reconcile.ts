@@ -180,6 +180,7 @@ function inWords(found: Report, { output, recheck }: ReconcileOptions): string {
   const { stream, table_rows, lost, stale, later, suppressed, days } = found;
   const counts = (of: Pick<Report, "lost" | "stale" | "gone">) => [of.lost, of.stale, of.gone].map(shown);
   const differs = Object.entries(days).map(([day, of]) => [day, ...counts(of)]);
+  const table = inColumns([["day", "lost", "stale", "gone"], ...differs.slice(0, MAX_DAYS)]);
   const more = differs.length - MAX_DAYS;
   const [lostRows, staleRows, goneKeys] = counts(found);
   const again =
@@ -189,11 +190,7 @@ function inWords(found: Report, { output, recheck }: ReconcileOptions): string {
   const lines = [
     `${stream}: ${plural(table_rows, "key")} in the table`,
     `  lost ${lostRows}, stale ${staleRows}, gone ${goneKeys}, newer in the table ${shown(later)}, suppressed ${shown(suppressed)}`,
-    ...(differs.length === 0
-      ? []
-      : inColumns([["day", "lost", "stale", "gone"], ...differs.slice(0, MAX_DAYS)]).map(
-          (line) => `  ${line}`,
-        )),
+    ...(differs.length === 0 ? [] : table.map((line) => `  ${line}`)),
     ...(more > 0 ? [`  and ${plural(more, "day")} more. --output DIR writes them all`] : []),
     ...(lost + stale === 0 ? [] : [again]),
     ...(output === undefined ? [] : [`The rows and keys that differ are in "${output}"`]),

@@ -38,11 +38,8 @@ export async function openPart<Options extends ShardOptions>(
     throw new ConfigError(`Cannot read "${other}" with "${plan}": the plan is for "${shard.stream}"`);
   const output = asked.output && join(asked.output, shardFolder(shard));
   if (output !== undefined && asked.dryRun !== true) await makeFolder(dirname(output), true);
-  return {
-    shard,
-    config: shardConfig(config, shard),
-    options: { ...asked, streams: [shard.stream], output },
-  };
+  const options = { ...asked, streams: [shard.stream], output };
+  return { shard, config: shardConfig(config, shard), options };
 }
 
 /** @throws ConfigError for a full refresh, because a shard continues its own state */

@@ -38,9 +38,8 @@ async function rowsOf(output: string, spec: StreamSpec) {
     const refreshed = newest === undefined ? [] : pathsOf(newest, await namesIn(newest));
     const shards = (await namesIn(output)).filter((name) => name.startsWith("shard-"));
     const places = shards.map((shard) => join(output, shard, spec.name));
-    const first = (
-      await Promise.all(places.map(async (place) => pathsOf(place, await namesIn(place))))
-    ).flat();
+    const inShards = await Promise.all(places.map(async (place) => pathsOf(place, await namesIn(place))));
+    const first = inShards.flat();
     const files = [...inOrder(first), ...inOrder([...pathsOf(folder, names), ...refreshed])];
     return { spec, folder, newest, files, patterns: patternsOf(output, spec.name, first, refreshed) };
   } catch (cause) {

@@ -10,10 +10,10 @@ import { singer } from "../protocol/singer.ts";
 import { type Run, syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { warning } from "../sync/event.ts";
+import type { TapOptions } from "./about.ts";
 import { discoverStreams } from "./discover.ts";
 import { withGuests } from "./guests.ts";
 import { readableStreams } from "./probe.ts";
-import type { TapOptions } from "./tap-options.ts";
 
 /** Reads what a catalog selects, or all that the key can read, in Singer's language. */
 export async function tapSync(options: TapOptions, runtime: Runtime): Promise<number> {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError } from "../base/errors.ts";
-import { isObject, type JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject, merged } from "../base/json.ts";
 import { parseJsonFile, readText } from "../output/files/read-file.ts";
 import { type Config, type ConfigPlace, parseConfig } from "./config.ts";
 import { type Environment, OUR_PREFIXES, type Prefixes, TAP_PREFIXES } from "./environment.ts";
@@ -59,7 +59,7 @@ async function readFiles(files: readonly string[]): Promise<{ value: JsonObject;
     const next = parseJsonFile("config", file, text);
     if (!isObject(next))
       throw new ConfigError(`Cannot use ${originOf([file])}: it is not an object of properties`);
-    value = mergedFiles(value, next);
+    value = merged(value, next);
   }
   const name = files.length === 0 ? "the environment" : originOf(files);
   return { value, place: { name, lines: files.length === 1 ? linesOf(text) : undefined } };
@@ -83,12 +83,3 @@ function linesOf(text: string): ReadonlyMap<string, number> {
 
 const originOf = (files: readonly string[]): string =>
   `the config file${files.length === 1 ? "" : "s"} ${files.map((file) => `"${file}"`).join(", ")}`;
-
-/** Merges two drafts and the objects in them. The spec has no deeper objects. */
-function mergedFiles(base: JsonObject, over: JsonObject): JsonObject {
-  const entries = Object.entries(over).map(([name, value]) => {
-    const below = Object.hasOwn(base, name) ? base[name] : undefined;
-    return [name, isObject(below) && isObject(value) ? { ...below, ...value } : value] as const;
-  });
-  return { ...base, ...Object.fromEntries(entries) };
-}

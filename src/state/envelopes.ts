@@ -1,5 +1,5 @@
 import { ConfigError } from "../base/errors.ts";
-import { isObject, type JsonObject, kindOf, objectOf, quoted, tryParseJson } from "../base/json.ts";
+import { isObject, type JsonObject, kindOf, merged, objectOf, quoted, tryParseJson } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 
 /** The state of an earlier run: a value for each stream, and other keys of a Singer state, which are sent on. */
@@ -141,7 +141,9 @@ function openEnvelope(value: JsonObject, state: ParsedState): readonly string[] 
     return ["bookmarks", "airbyte_state"];
   }
   if (isObject(completed ?? partial)) {
-    collect(merged(completed ?? {}, partial ?? {}), state);
+    // Meltano's partial state has the changes since its last complete state.
+    const isBoth = isObject(completed) && isObject(partial);
+    collect(isBoth ? merged(completed, partial) : (partial ?? completed), state);
     return ["completed", "partial"];
   }
   if (inner !== undefined) {
@@ -163,16 +165,6 @@ const isNothing = (value: unknown): boolean =>
   value === undefined ||
   value === "" ||
   (typeof value === "object" && Object.keys(value).length === 0);
-
-/** Merges Meltano's partial state into its last complete state, key by key. */
-function merged(base: unknown, over: unknown): unknown {
-  if (!isObject(base) || !isObject(over)) return over;
-  const entries = Object.entries(over).map(([key, value]) => [
-    key,
-    key in base ? merged(base[key], value) : value,
-  ]);
-  return { ...base, ...Object.fromEntries(entries) };
-}
 
 const unknownShape = (value: unknown): ConfigError =>
   new ConfigError(`it is not a state, but ${shapeOf(value)}`);
