@@ -1,6 +1,6 @@
-// `node scripts/fill-addresses.js https://host/owner/name TAG`: writes the address of the repository that publishes a release
-// into what is published: package.json, spec.json, metadata.yaml, Meltano's definitions and the wheel's pyproject.toml.
-// The release runs it; the repository itself does not know where it lives.
+// `node scripts/fill-addresses.js https://host/owner/name TAG` writes the address of the repository into the published files:
+// package.json, spec.json, metadata.yaml, Meltano's definitions and the wheel's pyproject.toml. Each release runs this script,
+// because the repository does not contain its own address.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ const [address, tag] = process.argv.slice(2);
 if (!/^https:\/\/[^/\s]+\/[^/\s]+\/[^/\s]+$/.test(address ?? "") || !/^v[\w.-]+$/.test(tag ?? ""))
   throw new Error("Usage: node scripts/fill-addresses.js https://host/owner/name vVERSION");
 
-/** Replaces a file by what `change` makes of its text, which must differ. */
+/** Changes the text of a file. @throws Error if the text stays equal */
 function rewrite(name, change) {
   const path = join(root, name);
   const before = readFileSync(path, "utf8");
@@ -18,7 +18,7 @@ function rewrite(name, change) {
   writeFileSync(path, after);
 }
 
-/** Replaces the repository until a release. No one can own a name that ends in .invalid (RFC 2606). */
+/** The address until a release. No one can own a name that ends in .invalid (RFC 2606). */
 const UNRELEASED = "https://source-contact-intelligence.invalid";
 
 rewrite("package.json", (text) => {

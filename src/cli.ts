@@ -24,11 +24,9 @@ const NAME = "source-contact-intelligence";
 /** The last value of a flag. */
 const last = <Value>(value: Value | readonly Value[]): Value => [value].flat().at(-1) as Value;
 
-const lastText: (value: string) => string = last;
-
 /** A flag with one text. The last text counts. */
 export const textFlag = (describe: string) =>
-  ({ type: "string", nargs: 1, coerce: lastText, describe }) as const;
+  ({ type: "string", nargs: 1, coerce: (value: string) => last(value), describe }) as const;
 
 /** A flag that names a file. Platforms give an empty text for a missing file. */
 export const fileFlag = (describe: string) =>
@@ -41,16 +39,17 @@ export const choiceFlag = <Choice extends string>(
   describe: string,
 ) =>
   ({
-    ...parsedFlag([name, oneOf(choices)], (text) => choices.find((one) => one === text), describe),
+    ...parsedFlag(name, oneOf(choices), describe, (text) => choices.find((one) => one === text)),
     type: undefined,
     choices,
   }) as const;
 
-/** A flag whose text is parsed. @param parse returns undefined for a wrong text */
+/** A flag whose text is parsed. @param rule for the text, in words @param parse returns undefined for a wrong text */
 const parsedFlag = <Value>(
-  [name, rule]: readonly [name: string, rule: string],
-  parse: (text: string) => Value | undefined,
+  name: string,
+  rule: string,
   describe: string,
+  parse: (text: string) => Value | undefined,
 ) => {
   const coerce = (given: string): Value => {
     const value = parse(last(given));
@@ -61,10 +60,8 @@ const parsedFlag = <Value>(
 };
 
 const countFlag = (name: string, describe: string) =>
-  parsedFlag(
-    [name, "a whole number of at least 1"],
-    (text) => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
-    describe,
+  parsedFlag(name, "a whole number of at least 1", describe, (text) =>
+    /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined,
   );
 
 /** A flag without a value. */
@@ -93,6 +90,9 @@ const JSON_TOO = switchFlag("print JSON at a terminal too");
 const CHECK_FLAGS = { config: CONFIG, "exit-code": switchFlag("exit with 1 if the check fails") } as const;
 const INIT_FILE = { ...CONFIG, default: "config.json", describe: "config file to write" } as const;
 
+const shardIn = (text: string) =>
+  text === "open" ? ("open" as const) : /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+
 const readWords = (words: Argv) =>
   withExamples(
     words
@@ -120,17 +120,17 @@ const readWords = (words: Argv) =>
         plan: { ...fileFlag("plan to read a part of (see plan --help)"), implies: "shard" },
         shard: {
           ...parsedFlag(
-            ["--shard", 'the number of a shard, or "open"'],
-            (text) =>
-              text === "open" ? ("open" as const) : /^\d{1,9}$/.test(text) ? Number(text) : undefined,
+            "--shard",
+            'the number of a shard, or "open"',
             "part of the plan: its number, or open",
+            shardIn,
           ),
           implies: "plan",
         },
         "log-level": LOG_LEVEL,
         "log-format": { ...LOG_FORMAT, defaultDescription: "text" },
       })
-      // Named first, this group precedes the next group.
+      // The first named group is the first group in the help.
       .group("config", "Options:")
       .group(["plan", "shard"], "To read with several machines:"),
     FILES,
@@ -178,12 +178,13 @@ const planWords = (words: Argv) =>
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** In ms. */
+/** The value of the flag is in ms. */
 const MAX_AGE = parsedFlag(
-  ["--max-age", "a number of minutes, hours or days, such as 26h"],
+  "--max-age",
+  "a number of minutes, hours or days, such as 26h",
+  "exit with 1 if a stream is older: 26h, 90m, 2d",
   (text) =>
     /^\d{1,6}[mhd]$/.test(text) ? Number.parseInt(text, 10) * (UNIT_MS[text.slice(-1)] ?? 0) : undefined,
-  "exit with 1 if a stream is older: 26h, 90m, 2d",
 );
 
 const reconcileWords = (words: Argv) =>

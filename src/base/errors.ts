@@ -1,4 +1,4 @@
-/** Airbyte's words for the cause: the config, a passing trouble, or the service and this program. */
+/** Airbyte's words for a cause: the config, a temporary failure, or a fault of the service or of this program. */
 export type FailureType = "config_error" | "transient_error" | "system_error";
 
 /** The part that an error of the service stops: one stream, all streams of the key, or all requests to the address. */
@@ -31,7 +31,7 @@ export abstract class ConnectorError extends Error {
   }
 }
 
-/** The operator must change something. Never retried. */
+/** A person must change something. The program does not retry. */
 export class ConfigError extends ConnectorError {
   readonly failureType = "config_error";
 }
@@ -63,9 +63,8 @@ export class FormError extends BodyError {}
 /** The checksum of a body is wrong. Rows that were already sent on may be damaged. */
 export class ScrambledError extends BodyError {}
 
-export function failureTypeOf(error: unknown): FailureType {
-  return error instanceof ConnectorError ? error.failureType : "system_error";
-}
+export const failureTypeOf = (error: unknown): FailureType =>
+  error instanceof ConnectorError ? error.failureType : "system_error";
 
 /** The command line is wrong. */
 export class UsageError extends Error {}

@@ -7,7 +7,7 @@ export type SchemaError = ErrorObject;
 
 type Formats = Readonly<Record<string, (text: string) => boolean>>;
 
-/** Compiles schemas. With `fill`, a check fills in defaults and names every error; otherwise only the first error. */
+/** Compiles schemas. `fill`: a check fills in defaults and names every error. `formats`: the formats that a check knows. */
 export function schemaCompiler({ fill, formats }: { fill: boolean; formats?: Formats }) {
   const ajv = new Ajv({
     // Our schemas contain annotations of platforms.

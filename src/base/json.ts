@@ -10,10 +10,8 @@ export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** The type of a JSON value, in JSON's words. */
-export function kindOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : typeof value;
-}
+export const kindOf = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
 
 /** Returns the value at a path of names and list indexes, or undefined. */
 export function valueAt(value: unknown, path: readonly string[]): unknown {

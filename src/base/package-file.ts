@@ -6,11 +6,7 @@ const ROOT = ["../", "../../"]
   .find((folder) => existsSync(new URL("spec.json", folder)));
 
 /** Reads a file of this package as text. The path starts at the package's root. */
-export function readPackageText(path: string): string {
-  return readFileSync(new URL(path, ROOT), "utf8");
-}
+export const readPackageText = (path: string): string => readFileSync(new URL(path, ROOT), "utf8");
 
 /** Parses a JSON file of this package, such as `spec.json`. */
-export function readPackageFile(path: string): unknown {
-  return JSON.parse(readPackageText(path));
-}
+export const readPackageFile = (path: string): unknown => JSON.parse(readPackageText(path));

@@ -28,12 +28,8 @@ export function oneOf(names: readonly string[], show = (name: string): string =>
 /** Lines of a table for a person: columns as wide as their widest cell. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
+  return lines.map((line) => line.trimEnd());
 }
 
 /** The name that differs by at most two letters, or by at most one if `name` is short. */

@@ -64,7 +64,7 @@ export const incremental = (name: string): ConfiguredStream => ({
   schema: null,
 });
 
-/** Reads a configured catalog, or all streams of a catalog of `discover`. Throws ConfigError for another form. */
+/** Reads a configured catalog, or all streams of a catalog of `discover`. @throws ConfigError for another form */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   const { catalog = value } = objectOf(value);
   const { streams } = objectOf(catalog);

@@ -109,10 +109,8 @@ function streamIn(entry: CatalogNode, spec: StreamSpec): DiscoveredStream {
   const declared = loadSchema(spec.name);
   const schema = schemaIn(entry["schema"]) ?? declared;
   const [own, listed] = [propertiesOf(declared), propertiesOf(schema)];
-  const needed = neededFields({ spec, schema: declared }).map((name) => [
-    name,
-    listed[name] ?? own[name] ?? {},
-  ]);
+  const fieldOf = (name: string) => [name, listed[name] ?? own[name] ?? {}];
+  const needed = neededFields({ spec, schema: declared }).map(fieldOf);
   const properties = { ...listed, ...Object.fromEntries(needed) };
   const isComplete = metadataIn(entry)([])["sampled"] !== false;
   return { spec, schema: { ...schema, properties }, isComplete };
@@ -176,6 +174,7 @@ function choiceIn(
 ): boolean | undefined {
   const choices = nodes.flatMap(({ [name]: value }) => {
     if (value === undefined) return [];
+    // Older programs write the choice as text.
     const word = typeof value === "string" ? value.toLowerCase() : value;
     if (word === true || word === "true") return [true];
     if (word === false || word === "false") return [false];
@@ -208,6 +207,7 @@ function fieldRules(
   return { defaultRule: unlisted(fields.map(([name]) => name)), fields: new Map(rules) };
 }
 
+/** A field without `properties` is sent as one value. */
 function innerRule(schema: JsonSchema, place: readonly string[], metadata: Metadata): FieldRule {
   if (schemaIn(schema) !== undefined) return fieldRules(schema, place, metadata);
   return isObject(schema.items) ? innerRule(schema.items, [...place, "items"], metadata) : "keep";

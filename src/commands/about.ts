@@ -8,7 +8,7 @@ import type { Runtime } from "../run/runtime.ts";
 
 /** The Singer flags. */
 export type TapOptions = {
-  /** Merged in order; `ENV` is the environment. */
+  /** Files of settings; a later file wins. `ENV` means variables. */
   readonly configs: readonly string[];
   readonly catalog: string | undefined;
   readonly state: string | undefined;

@@ -71,7 +71,7 @@ const SENTENCES = {
     toLatin1(`${status === "SUCCEEDED" ? "The check succeeded" : "The check failed"}. ${message}\n`),
 };
 
-/** Requests one row of each list and export, and lists what the key can read. @throws the error that would stop a run */
+/** Requests one row of each list and export, and buys nothing. Lists readable streams. @throws an error that would stop a run */
 async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string> {
   const { config } = run.session;
   const { suppressFile, suppressed } = config;
@@ -102,10 +102,8 @@ async function whatCanBeRead(run: Run, { environment }: Runtime): Promise<string
 }
 
 /** Tests the config as `check`, and writes the result to stderr. */
-export async function tapTest(
-  { configs, logLevel, logFormat }: TapOptions,
-  runtime: Runtime,
-): Promise<number> {
+export async function tapTest(options: TapOptions, runtime: Runtime): Promise<number> {
+  const { configs, logLevel, logFormat } = options;
   // The log is the answer, also at a terminal.
   const level = logLevel ?? logLevelOf(runtime.environment);
   return await runToEnd({ audience: "singer", logLevel: level, logFormat }, runtime, async (open) => {

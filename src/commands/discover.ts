@@ -52,21 +52,15 @@ async function shownStreams(run: Run, streams: readonly DiscoveredStream[]): Pro
   for await (const { reader, rows: count, error } of probeStreams(run)) {
     const { spec } = reader;
     const found = streams.find((stream) => stream.spec === spec) ?? declaredStream(spec);
-    const how = cursorOf(found) === null ? "whole" : "what is new";
+    const isJob = spec.setting !== undefined;
+    const how = isJob ? "jobs" : cursorOf(found) === null ? "whole" : "what is new";
     const number = error === undefined ? (typeof count === "number" ? shown(count) : "?") : "not readable";
     const fields = shown(Object.keys(propertiesOf(found.schema)).length);
-    rows.push(
-      spec.setting === undefined ? [spec.name, number, fields, how] : [spec.name, "", fields, "jobs"],
-    );
+    rows.push([spec.name, isJob ? "" : number, fields, how]);
     if (error !== undefined) notes.push(`${spec.name}: ${userMessage(error)}`);
   }
-  const lines = [
-    ...table(rows),
-    ...notes,
-    "The catalog as JSON: discover --json, or add: > catalog.json",
-    "",
-  ];
-  return toLatin1(lines.join("\n"));
+  const lines = [...table(rows), ...notes, "The catalog as JSON: discover --json, or add: > catalog.json"];
+  return toLatin1(`${lines.join("\n")}\n`);
 }
 
 /** A stream with its declared fields only. */
@@ -102,11 +96,9 @@ export async function discoverStreams(
   return streams;
 }
 
-/** Prints the catalog. Without permission or config, it has declared fields. Other errors end it: fields would be missing. */
-export async function tapDiscover(
-  { configs, logLevel, logFormat }: TapOptions,
-  runtime: Runtime,
-): Promise<number> {
+/** Prints the tap's catalog. Fails if records cannot be read, because a catalog withholds the fields that it lacks. */
+export async function tapDiscover(options: TapOptions, runtime: Runtime): Promise<number> {
+  const { configs, logLevel, logFormat } = options;
   return await runToEnd({ audience: "singer", logLevel, logFormat }, runtime, async (open) => {
     const output = await open({});
     const parse = await readConfigs(configs, runtime.environment);
@@ -115,7 +107,7 @@ export async function tapDiscover(
       config = parse();
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      const text = `${error.message}. The catalog shows what is declared`;
+      const text = `${error.message}. The catalog shows the declared fields`;
       await output.emit(warning(text));
     }
     const streams = config

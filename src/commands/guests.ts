@@ -32,10 +32,8 @@ export async function withGuests<Result>(
   const guests = async (session: Session, rows: readonly Reader[]): Promise<Guests> => {
     const privacy = new Privacy(session.config);
     await privacy.refuseUnknown(() => liveNames(rows));
-    return {
-      privacy,
-      readers: jobSpecsOf(session.config).map((spec) => readerOf(spec, session, () => jobs)),
-    };
+    const readers = jobSpecsOf(session.config).map((spec) => readerOf(spec, session, () => jobs));
+    return { privacy, readers };
   };
   try {
     return await withRun({ ...options, guests }, (run) =>

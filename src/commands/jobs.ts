@@ -12,13 +12,13 @@ import { statesByName } from "../state/envelopes.ts";
 
 export type JobsOptions = {
   readonly config: string | undefined;
-  /** A state, or a state file that need not be there yet. */
+  /** The file of a state. `stateFile`: the state file of the runs, which may be missing. */
   readonly state: string | undefined;
   readonly stateFile: string | undefined;
   readonly json: boolean;
 };
 
-/** Shows what the next run would submit and the step of every configured item. Submits nothing, and asks nothing. */
+/** Prints what the next run would submit, and the step of every configured item. Sends no request. */
 export async function jobs(options: JobsOptions, runtime: Runtime): Promise<number> {
   const config = await openConfig(options.config, runtime.environment);
   const mask = secretMask(secretsOf(config));

@@ -32,7 +32,7 @@ export async function* probeStreams(
   }
 }
 
-/** The streams that the key can read, and streams in `states`, so that their error stops the run. Warns of other streams. */
+/** Chooses streams for a run without names: readable streams, and streams in `states`, whose errors must stop the run. */
 export async function readableStreams(
   run: Run,
   states: ReadonlyMap<string, unknown>,

@@ -9,7 +9,6 @@ import { mergeStates, type NamedState } from "../shards/merge.ts";
 import { type SavedState, streamOfKey } from "../state/envelopes.ts";
 import { parseRowState } from "../state/parse-state.ts";
 import { covered, isProven } from "../sync/coverage.ts";
-import type { RowState } from "../sync/state.ts";
 import { inWords } from "./state.ts";
 
 export type StateMergeOptions = {
@@ -22,10 +21,8 @@ export type StateMergeOptions = {
 };
 
 /** Prints the union of states in the form of the first state, or sentences at a terminal. @throws ConfigError */
-export async function stateMerge(
-  { states, partial, json }: StateMergeOptions,
-  { stdout }: Runtime,
-): Promise<number> {
+export async function stateMerge(options: StateMergeOptions, { stdout }: Runtime): Promise<number> {
+  const { states, partial, json } = options;
   const streams = new Map<string, NamedState[]>();
   const read = await Promise.all(states.map((path) => readState(path)));
   for (const [nth, saved] of read.entries()) {
@@ -56,15 +53,12 @@ export async function stateMerge(
 }
 
 /** The states of streams with rows. @throws ConfigError for a state of jobs, and for a state without rows */
-function rowStatesIn(
-  name: string,
-  { streams }: SavedState,
-): readonly (readonly [key: string, state: RowState])[] {
+function rowStatesIn(name: string, { streams }: SavedState) {
   const job = JOB_STREAMS.find((spec) => [...streams.keys()].some((key) => streamOfKey(key) === spec.name));
   if (job !== undefined)
     throw new ConfigError(
-      `Cannot merge the state ${name}: shards do not read "${job.name}". Keep its state with the ` +
-        "run that buys, because the state knows what was bought",
+      `Cannot merge the state ${name}: shards do not read "${job.name}". Keep the state for the run that buys, ` +
+        "because the state lists all purchases",
     );
   const found = [...streams].flatMap(([key, value]) => {
     const state = parseRowState(key, value);

@@ -114,7 +114,7 @@ ORDER BY ${keys}, moment DESC NULLS LAST, load DESC;
 `;
 }
 
-/** Loads a new file. Control characters are quote and delimiter, because no JSON line contains them. jsonb refuses NUL. */
+/** Loads a new file, without NUL, which jsonb refuses. Control characters are quote and delimiter, because JSON lacks them. */
 function loadOf(file: string, table: string, cursor: string | null): string {
   const unpacked = `PROGRAM ${literal(`gzip -dc ${`'${file.replaceAll("'", String.raw`'\''`)}'`}`)}`;
   const source = file.endsWith(".gz") ? unpacked : literal(file);

@@ -40,7 +40,7 @@ const noConfig = (advice: string): ConfigError => new ConfigError(`No config fou
 const hasVariables = (environment: Environment, prefixes: Prefixes): boolean =>
   Object.keys(environment).some((name) => prefixes.some((prefix) => name.startsWith(prefix)));
 
-/** Reads config files and returns a function that parses the settings. A later file wins. Both throw ConfigError. */
+/** Reads config files and, for `ENV`, the tap's variables. A later file wins. The returned function parses. Both throw ConfigError. */
 export async function readConfigs(names: readonly string[], environment: Environment): Promise<() => Config> {
   const { value, place } = await readFiles(names.filter((name) => name !== "ENV"));
   const prefixes = names.includes("ENV") ? TAP_PREFIXES : OUR_PREFIXES;

@@ -172,7 +172,7 @@ export const privacyOf = ({ onlyFields, dropFields, hashFields, suppressed }: Co
   suppressed: suppressed.entries,
 });
 
-/** A valid object in the shape of Config: every property that the spec has, and no other. */
+/** Gives a valid object the shape of Config, with exactly the properties of the spec. */
 function toShape(value: JsonObject, { properties = {} }: SpecProperty): JsonObject {
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => {

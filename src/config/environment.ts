@@ -59,7 +59,6 @@ function placed(draft: JsonObject, path: readonly string[], value: unknown): Jso
 function cast(text: string, property: SpecProperty): unknown {
   switch (typeOf(property)) {
     case "integer":
-    case "number":
       return /^[+-]?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
     case "boolean":
       if (/^(?:true|1|yes|on)$/i.test(text)) return true;

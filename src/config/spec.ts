@@ -22,10 +22,7 @@ export type Spec = {
 };
 
 /** Reads spec.json, which describes all settings. */
-export function loadSpec(): Spec {
-  loaded ??= readPackageFile("spec.json") as Spec;
-  return loaded;
-}
+export const loadSpec = (): Spec => (loaded ??= readPackageFile("spec.json") as Spec);
 
 let loaded: Spec | undefined;
 
@@ -33,9 +30,8 @@ let loaded: Spec | undefined;
 export const configSpec = (): SpecProperty => loadSpec().connectionSpecification;
 
 /** A property's type other than null. */
-export function typeOf({ type }: SpecProperty): string {
-  return typeof type === "string" ? type : (type.find((name) => name !== "null") ?? "null");
-}
+export const typeOf = ({ type }: SpecProperty): string =>
+  typeof type === "string" ? type : (type.find((name) => name !== "null") ?? "null");
 
 /** Whether a property is a day. The spec has no `format`, because platforms would then refuse "30d". */
 export const isDayProperty = ({ pattern_descriptor: form = "" }: SpecProperty): boolean =>
@@ -75,6 +71,5 @@ export const isItemList = (name = ""): boolean => ["domains", "emails"].includes
 export const VARIABLE_PREFIX = "CONTACT_INTELLIGENCE_";
 
 /** The environment variable of a property. */
-export function variableOf(path: readonly string[], prefix: string = VARIABLE_PREFIX): string {
-  return `${prefix}${path.join("__").toUpperCase()}`;
-}
+export const variableOf = (path: readonly string[], prefix: string = VARIABLE_PREFIX): string =>
+  `${prefix}${path.join("__").toUpperCase()}`;

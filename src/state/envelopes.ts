@@ -6,9 +6,8 @@ import { STREAMS } from "../catalog/streams.ts";
 export type SavedState = { readonly streams: ReadonlyMap<string, unknown>; readonly rest: JsonObject };
 
 /** The key of a stream in a state: "name" or "namespace/name". */
-export function stateKey(name: string, namespace: string | undefined): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
-}
+export const stateKey = (name: string, namespace: string | undefined): string =>
+  namespace === undefined ? name : `${namespace}/${name}`;
 
 /** The name of the stream in a key. */
 export const streamOfKey = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
@@ -97,7 +96,7 @@ function parseLines(lines: readonly string[]): SavedState {
   return state.checked();
 }
 
-/** Keys that contain a state. The first key counts, because older messages repeat the state as `data`. */
+/** Keys that contain a state. The first key counts, because older messages repeat the state as `data`. Python writes `global_`. */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
 /** Keys that may contain a state, and keys that never contain a state of this program. */

@@ -33,7 +33,7 @@ const SCHEMA = {
 };
 let checkOfKeys: SchemaCheck | undefined;
 
-/** Reads the state of a stream of rows. Null for an empty state. @throws ConfigError for another version or another shape */
+/** Reads the state of a stream of rows. Null for an empty state or marks of other sources. @throws ConfigError for other states */
 export function parseRowState(stream: string, saved: unknown): RowState | null {
   if (saved === null || saved === undefined) return null;
   if (!isObject(saved)) throw unusable(stream, `it is of type ${kindOf(saved)}, not an object`);

@@ -3,7 +3,7 @@ import { ConfigError } from "../base/errors.ts";
 import { type JsonObject, objectOf } from "../base/json.ts";
 import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import type { StreamState } from "../sync/event.ts";
-import { type Filters, type FullRefresh, filterText, NEW_STATE, type RowState } from "../sync/state.ts";
+import { type Filters, filterText, NEW_STATE, type RowState } from "../sync/state.ts";
 import { stateKey, streamOfKey } from "./envelopes.ts";
 import { parseRowState } from "./parse-state.ts";
 
@@ -16,7 +16,7 @@ export type Resume =
 
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
-/** A full refresh continues only its own state. Otherwise any state continues. @throws ConfigError for another service or filters */
+/** A full refresh continues only its own state, and is delivered once. @throws ConfigError for another service or other filters */
 export function resume(
   configured: ConfiguredStream,
   saved: unknown,
@@ -25,7 +25,8 @@ export function resume(
   service: string | null = null,
 ): Resume {
   const isFull = isFullRefresh(configured);
-  const full_refresh = isFull ? refreshOf(configured) : null;
+  const { name, generationId, syncId } = configured;
+  const full_refresh = isFull ? { generation_id: generationId, sync_id: syncId, done: false } : null;
   const fresh: Resume = { kind: "read", state: { ...NEW_STATE, filters, full_refresh, service } };
   if (isFull && !isSameRefresh(saved, configured)) return fresh;
   const isDelivered = isFull && refreshIn(saved)["done"] === true;
@@ -34,7 +35,6 @@ export function resume(
     return isDelivered
       ? { kind: "delivered", state: { version, full_refresh: { ...full_refresh, done: true } } }
       : fresh;
-  const { name } = configured;
   const state = parseRowState(name, saved);
   if (state === null) return fresh;
   refuseOtherService(name, state, service);
@@ -45,11 +45,6 @@ export function resume(
   const why = `The state of "${name}" has a cursor and no days. Everything is read again`;
   return { kind: "read", state: resumed, why };
 }
-
-/** The mark of a full refresh in its checkpoints, except the last checkpoint. */
-const refreshOf = ({ generationId, syncId }: ConfiguredStream): FullRefresh => ({
-  ...{ generation_id: generationId, sync_id: syncId, done: false },
-});
 
 function refuseOtherFilters(stream: string, made: Filters, now: Filters): void {
   if (isDeepStrictEqual(made, now)) return;

@@ -28,7 +28,7 @@ export const filterText = (filters: Filters): string =>
   Array.from(setIn(filters), (name) => `${name} ${filters[name]}`).join(", ");
 
 /** A full refresh, and the ids that the catalog gave it. */
-export type FullRefresh = {
+type FullRefresh = {
   readonly generation_id: number | null;
   readonly sync_id: number | null;
   readonly done: boolean;

@@ -304,7 +304,7 @@ it("a state of jobs is not merged, and not given up either", async () => {
   const { code, stderr } = await run(CONNECTOR, ["state", "merge", path, path]);
   expect([code, stderr]).toEqual([
     2,
-    expect.stringMatching(/shards do not read "company_lookups".*Keep its state/),
+    expect.stringMatching(/shards do not read "company_lookups".*Keep the state/),
   ]);
   expect(stderr).not.toMatch(/remove/i);
 });
