@@ -71,8 +71,10 @@ async function openFor(
     const own = states.get(stateKey(name, namespace));
     if (own !== undefined) byName.set(name, own);
   }
-  const goesOn = selected.some(({ name, syncMode }) => name === PEOPLE.name && syncMode === "incremental");
-  if (goesOn) refuseOtherService(PEOPLE.name, byName.get(PEOPLE.name), session.service);
+  const isContinued = selected.some(
+    ({ name, syncMode }) => name === PEOPLE.name && syncMode === "incremental",
+  );
+  if (isContinued) refuseOtherService(PEOPLE.name, byName.get(PEOPLE.name), session.service);
   return await openJobs(config, selected, byName, {
     ...{ ...runtime, ...clients, signal, checkState },
     endsAt: began + (config.maxRunSeconds ?? Number.POSITIVE_INFINITY) * 1000,

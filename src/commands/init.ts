@@ -19,7 +19,7 @@ export async function init({ config: path }: { readonly config: string }, runtim
   const questions = openQuestions(runtime);
   try {
     if (exists && !/^y/i.test(await questions.ask(`"${path}" exists already. Replace it? (y/N) `))) {
-      await say(runtime, `"${path}" was not changed\n`);
+      await print(runtime, `"${path}" was not changed\n`);
       return 1;
     }
     const base_url = await answered(questions, runtime, async () => {
@@ -37,7 +37,7 @@ export async function init({ config: path }: { readonly config: string }, runtim
     await replaceFile(path, `${JSON.stringify(settings, null, 2)}\n`, { isSecret: true }).catch((cause) => {
       throw cannotMake(`write the config file "${path}"`, cause);
     });
-    await say(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommand(path)}`);
+    await print(runtime, `${message}\nWrote "${path}", which only you can read\n${nextCommand(path)}`);
     return 0;
   } finally {
     questions.close();
@@ -92,4 +92,4 @@ function nextCommand(path: string): string {
   return `Next, read all people and companies into a folder:\n  source-contact-intelligence read${config} --output contacts\n`;
 }
 
-const say = async ({ stdout }: Runtime, text: string): Promise<void> => await write(stdout, toLatin1(text));
+const print = async ({ stdout }: Runtime, text: string): Promise<void> => await write(stdout, toLatin1(text));

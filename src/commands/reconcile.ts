@@ -54,7 +54,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
       throw new UsageError(`Cannot read the table "${table}": ${reasonOf(cause)}`);
     });
   let answer = 2;
-  let said = "";
+  let answerText = "";
   const { logFormat } = options;
   const outputOptions: OutputOptions = { audience: "person", flushBeforeAnswer: true, logFormat };
   const code = await runToEnd(outputOptions, runtime, async (open) => {
@@ -72,7 +72,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
         if (again !== undefined) await markAgain(again, found);
         const isForPerson = runtime.stdout.isTTY === true && !options.json;
         const state = again === undefined ? "" : await readText("state", again.path);
-        said = isForPerson ? inWords(found, options) : `${JSON.stringify(found)}\n${state}`;
+        answerText = isForPerson ? inWords(found, options) : `${JSON.stringify(found)}\n${state}`;
         for (const why of found.unanswered) await run.emit(warning(why));
         if (found.unanswered.length === 0) answer = found.lost + found.stale > 0 ? 1 : 0;
       });
@@ -81,7 +81,7 @@ export async function reconcile(options: ReconcileOptions, runtime: Runtime): Pr
     }
     return true;
   });
-  await write(runtime.stdout, toLatin1(said));
+  await write(runtime.stdout, toLatin1(answerText));
   return code === 0 ? answer : 2;
 }
 

@@ -64,13 +64,13 @@ function refuseOtherVersion(stream: string, { version }: JsonObject): void {
 
 function refuseOtherShape(stream: string, saved: JsonObject): void {
   checkOfKeys ??= schemaCompiler({ fill: false, formats: { date: isDay } })(SCHEMA);
-  const said = Object.fromEntries(Object.entries(saved).filter(([, value]) => value !== null));
-  if (!checkOfKeys(said)) {
+  const present = Object.fromEntries(Object.entries(saved).filter(([, value]) => value !== null));
+  if (!checkOfKeys(present)) {
     const [{ instancePath = "", message = "" } = {}] = checkOfKeys.errors ?? [];
     const place = instancePath.slice(1);
     throw unusable(stream, `${place.split("/", 1)[0]} is not as this program writes it: ${place} ${message}`);
   }
-  const days = (said["days"] ?? []) as readonly Span[];
+  const days = (present["days"] ?? []) as readonly Span[];
   const isInOrder = days.every(({ from, to }, nth) => from <= to && from > (days[nth - 1]?.to ?? ""));
   if (!isInOrder) throw unusable(stream, "days are not in order, or overlap");
 }
