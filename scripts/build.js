@@ -1,5 +1,5 @@
-// Bundles src/ into dist/ and sandbox/ into dist/sandbox/: the commands that package.json's "bin" names, and the sandbox for
-// tests. `--without-sandbox` leaves out what an image has no use for. A bundle starts faster than 200 files do, and needs nothing from node_modules. `npm run lint` checks the types.
+// Bundles src/ into dist/, and sandbox/ into dist/sandbox/. Images need no sandbox: they are built with `--without-sandbox`.
+// A bundle starts faster than 200 files, and needs nothing from node_modules. `npm run lint` checks the types.
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "rolldown";
@@ -7,14 +7,14 @@ import { build } from "rolldown";
 const root = join(import.meta.dirname, "..");
 const { bin, files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
-/** One character beyond latin1, and V8 keeps the source in two bytes a character for as long as the program runs. */
+/** Escapes characters beyond latin1: with one of them, V8 keeps the whole source in two bytes a character. */
 const latin1 = {
   name: "latin1",
   renderChunk: (code) =>
     code.replace(/[^\0-\xff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`),
 };
 
-/** Bundles files into a folder. Node loads CommonJS sooner than ES modules: of `spec`, those took a tenth of the time. */
+/** Bundles files into a folder, as CommonJS: loading ES modules took a tenth of the time of `spec`. */
 const bundle = (input, dir, { output, ...options } = {}) =>
   build({
     ...{ cwd: root, platform: "node", tsconfig: "tsconfig.json", input, ...options },
@@ -48,7 +48,7 @@ if (!process.argv.includes("--without-sandbox")) await bundle(sandbox, "dist/san
 
 writeFileSync(join(root, "dist/package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 writeFileSync(join(root, "dist/third-party-licenses.txt"), licensesOf(bundledPackages()));
-// A package has the same bytes whatever the umask of who builds it.
+// A package has the same bytes for every umask.
 const commands = Object.values(bin).map((path) => join(root, path));
 for (const name of ["package.json", "README.md", "LICENSE", ...files])
   for (const file of existsSync(join(root, name)) ? filesBelow(join(root, name)) : [])
@@ -66,7 +66,7 @@ function bundledPackages() {
   return [...new Set(folders)].filter((folder) => folder !== undefined).sort();
 }
 
-/** Name, version and license text of each package, as their licenses ask for. */
+/** Name, version and license text of each package, because the licenses ask for them. */
 function licensesOf(folders) {
   const texts = folders.map((folder) => {
     const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));

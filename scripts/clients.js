@@ -1,6 +1,6 @@
-// `npm run test:clients -- NAME [more words for pytest or vitest]` runs a suite of real programs: a folder of test/clients. Its
-// Python packages are those of requirements.txt, in an environment below .cache/ that is made when they change. Suites that load
-// tables get a throwaway PostgreSQL, which the variables of psql name.
+// `npm run test:clients -- NAME [words for pytest or vitest]` runs a suite of real programs: a folder of test/clients.
+// A suite's requirements.txt names its Python packages, which are installed below .cache/ when the file changes.
+// Suites that load tables get a temporary PostgreSQL, which the variables of psql name.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -45,7 +45,7 @@ function run(command, env) {
   return spawnSync(program, args, { cwd: root, stdio: "inherit", env }).status;
 }
 
-/** Installs Debian's package of PostgreSQL if there is none yet; needs root for that. */
+/** Installs Debian's package of PostgreSQL if it is missing, as root. */
 function installPostgres() {
   if (existsSync("/usr/bin/pg_virtualenv")) return;
   if (process.getuid?.() !== 0)

@@ -1,7 +1,7 @@
-// Writes the tables of docs/troubleshooting.md from the table of errors, and docs/settings.md and meltano/ from spec.json.
-// `node scripts/docs.js --check` only compares.
-import { importSource } from "./import-source.js";
-import { writeMade } from "./made.js";
+// Writes the tables of docs/troubleshooting.md from the table of errors. Writes docs/settings.md and meltano/ (the tap as a
+// plugin for `meltano add --from-ref`, and as Meltano's Hub lists it) from spec.json. `--check` only compares.
+import { readFileSync } from "node:fs";
+import { importSource, writeOrCheck } from "./import-source.js";
 
 const { FAILURES, NETWORK, PUBLIC_API, STATUSES, worded } = await importSource("src/service/error-table.ts");
 const { loadSpec, typeOf, variableOf } = await importSource("src/config/spec.ts");

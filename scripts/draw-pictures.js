@@ -1,4 +1,4 @@
-// Puts into the pictures of docs/ what runs against the sandbox show. Started by pictures.js.
+// Writes the results of runs against the sandbox into the pictures of docs/. pictures.js starts this file.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

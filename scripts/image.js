@@ -1,5 +1,5 @@
-// Builds the image under the name that metadata.yaml has, and prints that name. The Dockerfile pins its base by digest; where
-// no registry has that, the local image of the same tag takes its place. `--arguments` only prints what docker gets for that.
+// Builds the image and prints its name, which is in metadata.yaml. The Dockerfile pins its base by digest. Without that base,
+// a local image with its tag replaces it. `--arguments` only prints the arguments of docker for the local image.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

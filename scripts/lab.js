@@ -5,7 +5,7 @@ import { fork, spawnSync } from "node:child_process";
 import { importSource } from "./import-source.js";
 
 const HUNG_MS = 300_000;
-/** The exit code of a player that found broken promises. An error that was not caught ends it with 1. */
+/** The exit code of a player that found broken promises. After an uncaught error the code is 1. */
 const FAILED = 3;
 const args = process.argv.slice(2);
 

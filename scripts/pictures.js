@@ -1,4 +1,4 @@
-// Puts into docs/*.svg what runs against the sandbox and the demo show; `--check` only compares, all but the demo.
+// Writes the results of runs and of the demo into docs/*.svg. `--check` only compares, and skips the demo.
 import { importSource } from "./import-source.js";
 
 await importSource("scripts/draw-pictures.js");

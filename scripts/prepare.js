@@ -1,5 +1,4 @@
-// Lets `npm run demo` and `npm test` be the first command after a clone: installs and builds what is missing or older
-// than its source.
+// Installs and builds what is missing or older than its source, so that `npm run demo` works in a new clone.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";

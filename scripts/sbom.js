@@ -28,7 +28,7 @@ own.name = "source-contact-intelligence";
 const dependencies = sbom.dependencies
   .filter(({ ref }) => kept.has(ref) || ref === own["bom-ref"])
   .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((name) => kept.has(name)) }));
-// Times are left out, so that a release has the same bytes each time.
+// Without times, a release has the same bytes each time.
 delete sbom.serialNumber;
 delete sbom.metadata.timestamp;
 console.log(JSON.stringify({ ...sbom, components, dependencies }, null, 2));

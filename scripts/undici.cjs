@@ -5,7 +5,7 @@ const Agent = require("undici/lib/dispatcher/agent.js");
 const ProxyAgent = require("undici/lib/dispatcher/proxy-agent.js");
 const api = require("undici/lib/api");
 
-// undici's entry does the same. Proxies need it too.
+// undici's entry does the same. Proxies need the methods too.
 Object.assign(Dispatcher.prototype, api);
 
 /** Sends a request to a URL by the dispatcher among its options, as undici's `request`. */
