@@ -6,31 +6,27 @@ import { incompleteDays, incompleteRow, incompleteUndated } from "./incomplete.t
 import type { Outcome } from "./outcome.ts";
 import { NO_FILTERS, type RowState } from "./state.ts";
 
-/** `missing`: the state's missing days, each read again by itself. `more`: as `put` takes it. */
+/** `missing`: the state's missing days. `more`: the number of additional proven spans, as `put` takes it. */
 type DatedRun = { readonly yesterday: Day; readonly missing: readonly Day[]; readonly more: number };
 
-/**
- * Turns the outcomes of windows into states. A state covers all windows up to the first that has not ended, and the parts
- * of that window that have ended.
- */
+/** Turns the outcomes of windows into states, which cover all ended windows before the first open window, and its ended parts. */
 export class Checkpoints {
   readonly #stream: string;
   readonly #days: DatedRun | undefined;
   #state: RowState;
   #written = "";
-  /** The outcomes that are not taken in, by the number of their window; undefined: the window has ended. */
+  /** The outcomes that no state covers yet, by the number of their window; undefined: the window has ended. */
   readonly #outcomes: (Outcome | undefined)[][] = [];
-  /** The first window that has not ended, and whether parts of it are taken in. */
+  /** The first window that has not ended, and whether the state covers parts of it. */
   #next = 0;
   #isPartial = false;
   /** The missing days in a row before the next window. */
   #missing: readonly Outcome[] = [];
-  /** The days that no attempt of this run proved. */
+  /** The days, and the window of rows without a date, that no attempt of this run proved. */
   readonly #missingDays = new Map<Day, Outcome>();
-  /** The windows since the last checkpoint. */
-  #read: WindowRecord[] = [];
-  /** The window of the rows without a date, if no attempt proved it. */
   #undated: Outcome | undefined;
+  /** The windows since the last checkpoint. */
+  readonly #read: WindowRecord[] = [];
 
   /** @param days undefined: the stream has no days */
   constructor(stream: string, state: RowState, days: DatedRun | undefined) {
@@ -38,7 +34,8 @@ export class Checkpoints {
   }
 
   /**
-   * Takes in how a part of a window ended; undefined: all its parts have. Yields a checkpoint if the covered days have grown.
+   * Adds the outcome of a part of a window, and yields a checkpoint if more windows are covered.
+   * @param outcome undefined: all parts of the window have ended
    * @throws BodyError if the service is down
    */
   *add(number: number, outcome: Outcome | undefined): Generator<Event> {
@@ -48,20 +45,14 @@ export class Checkpoints {
     if (this.#days !== undefined) yield this.#checkpoint();
   }
 
-  /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the run ended before all that was planned */
+  /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the time of the run was over before its plan */
   *close(isTimeUp: boolean): Generator<Event> {
     const error = this.#incomplete();
     const { full_refresh } = this.#state;
     if (full_refresh !== null && error === undefined && !isTimeUp)
       this.#state = { ...this.#state, full_refresh: { ...full_refresh, done: true } };
     if (JSON.stringify(this.#saved) !== this.#written) yield this.#checkpoint();
-    yield {
-      kind: "close",
-      stream: this.#stream,
-      complete: error === undefined,
-      ...(error !== undefined && { error }),
-      isTimeUp,
-    };
+    yield { kind: "close", stream: this.#stream, complete: error === undefined, error, isTimeUp };
   }
 
   get #saved(): StreamState {
@@ -72,7 +63,7 @@ export class Checkpoints {
   #checkpoint(): Event {
     const state = this.#saved;
     this.#written = JSON.stringify(state);
-    // Rows of the first window that has not ended are delivered too, whether or not this state covers them.
+    // The rows of the first open window may be delivered too, although the state does not cover them.
     const windows = this.#next + (this.#isPartial ? 1 : 0);
     return { kind: "checkpoint", stream: this.#stream, state, windows, read: this.#read.splice(0) };
   }
@@ -92,9 +83,8 @@ export class Checkpoints {
     this.#takeDays(outcome);
     if (undated !== undefined && record.verdict === "proven")
       this.#state = { ...this.#state, undated: { rows: undated } };
-    const isNewest =
-      newest !== undefined && !(discoveredAt !== null && instant(newest) <= instant(discoveredAt));
-    if (isNewest) this.#state = { ...this.#state, discoveredAt: cursorToUtc(newest) };
+    if (newest !== undefined && !(instant(newest) <= instant(discoveredAt ?? "")))
+      this.#state = { ...this.#state, discoveredAt: cursorToUtc(newest) };
   }
 
   #takeDays(outcome: Outcome): void {
@@ -103,13 +93,13 @@ export class Checkpoints {
     const { yesterday, missing, more } = this.#days;
     const to = window.kind === "closed" ? window.to : addDays(yesterday, -1);
     if (window.from > to) return;
-    // A day that an earlier run could not read says nothing about the service now.
+    // The days that were missing before this run do not show that the service is down now.
     if (!missing.includes(window.from)) this.#missing = missingInARow(this.#missing, outcome);
     const days = put(this.#state.days, [window.from, to], record.verdict, outcome.days, more);
     this.#state = { ...this.#state, days };
   }
 
-  /** The error that keeps the stream from being complete; undefined if there is none. */
+  /** The error of an incomplete stream; undefined: the stream is complete. */
   #incomplete(): BodyError | undefined {
     const missing = missingDaysOf(this.#state.days);
     if (missing.length > 0) return incompleteDays(this.#stream, missing, this.#missingDays);
@@ -117,14 +107,14 @@ export class Checkpoints {
   }
 }
 
-/** Days in a row that no attempt read to its end, and those together with days that show nothing of what is counted. */
+/** The maximum number of days in a row that no attempt read to its end. */
 const MAX_UNREAD_DAYS = 2;
+/** The maximum number of days in a row that no attempt read to its end, or that showed none of the counted rows. */
 const MAX_MISSING_DAYS = 30;
 
 /**
- * Returns the missing days in a row that end with an outcome.
- * @param row those before it
- * @throws BodyError for too many: an outage, or a count of rows that are nowhere, must not become years of missing days
+ * Adds an outcome to the missing days in a row; a day of another kind ends the row.
+ * @throws BodyError for too many, because an outage or a wrong count must not become years of missing days
  */
 function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
   const { verdict, shown } = outcome.record;

@@ -4,14 +4,17 @@ import { addDays, type Day, daysBetween, later } from "../base/time.ts";
 export type DayRange = readonly [first: Day, last: Day];
 
 /**
- * `again`: rows left while it was read, so the next run reads it again. `missing`: it could not be proven. `reread`: it was
- * proven, and its turn to be read again has come.
+ * The status of a range of days.
+ * - `again`: rows disappeared during the reading, so the next run reads the days again.
+ * - `missing`: no attempt proved the days.
+ * - `reread`: the days were proven, and it is their turn to be read again.
  */
 export type Status = "proven" | "again" | "missing" | "reread";
 
 /**
- * Days that were read together. `rows`: the distinct rows that the proving reading showed, suppressed ones too; 0 where
- * nothing is proven. `read`: the day of the oldest reading of a proven span, if each is read again in turn.
+ * Days that were read together.
+ * `rows`: the distinct rows of a proven span, also suppressed rows; otherwise 0.
+ * `read`: the day of the oldest reading of a proven span, if spans are read again in turn.
  */
 export type Span = {
   readonly from: Day;
@@ -21,16 +24,16 @@ export type Span = {
   readonly read?: Day;
 };
 
-/** A stream's spans: in order, none overlaps another. A day in no span is a hole. */
+/** The spans of a stream, in order and without overlaps. A day in no span is a hole. */
 export type Coverage = readonly Span[];
 
-/** While there are more proven spans, neighbours are joined. The newest stay as they are. */
+/** If a state has more proven spans, neighbours are joined, except the newest 8 spans. */
 const MAX_PROVEN = 24;
 const NEWEST = 8;
 
 export const isProven = ({ status }: Span): boolean => status === "proven";
 
-/** The ranges of days within a range that no span contains. */
+/** The parts of a range of days that no span contains. */
 export function uncovered(days: Coverage, [first, last]: DayRange): readonly DayRange[] {
   const found: DayRange[] = [];
   let next = first;
@@ -44,13 +47,13 @@ export function uncovered(days: Coverage, [first, last]: DayRange): readonly Day
   return next > last ? found : [...found, [next, last]];
 }
 
-/** The ranges without some single days. */
+/** The given ranges without the given days. */
 export function withoutDays(ranges: readonly DayRange[], days: readonly Day[]): readonly DayRange[] {
   const excluded = days.toSorted().map((day): Span => ({ from: day, to: day, status: "proven", rows: 0 }));
   return ranges.flatMap((range) => uncovered(excluded, range));
 }
 
-/** The parts of some ranges that lie within another. */
+/** The parts of ranges that are within another range. */
 export const clipped = (ranges: readonly DayRange[], [first, last]: DayRange): readonly DayRange[] =>
   ranges.flatMap(([from, to]): readonly DayRange[] => {
     const part: DayRange = [later(from, first), to < last ? to : last];
@@ -58,8 +61,7 @@ export const clipped = (ranges: readonly DayRange[], [first, last]: DayRange): r
   });
 
 /**
- * Writes what a reading found about its days. A proven span that lies wholly within them is replaced; one that has
- * other days too keeps its days and its number.
+ * Adds the result of a reading of days. It replaces a proven span within the days; a proven span with other days does not change.
  * @param rowsByDay the rows of each day with rows, if the days are proven
  */
 export function put(
@@ -82,7 +84,7 @@ export function put(
   return joined(spans, more);
 }
 
-/** A day with rows is a span of its own, together with the empty days before it. */
+/** One span for each day with rows, together with the empty days before the day. */
 function provenSpans([first, last]: DayRange, rowsByDay: ReadonlyMap<Day, number>): Coverage {
   const ends = [...rowsByDay.keys()].filter((day) => day >= first && day <= last).sort();
   if (ends.at(-1) !== last) ends.push(last);
@@ -93,7 +95,7 @@ function provenSpans([first, last]: DayRange, rowsByDay: ReadonlyMap<Day, number
   });
 }
 
-/** Joins the proven neighbours with the fewest rows together, until 24 are left, and `more` that make the others smaller. */
+/** Joins the two proven neighbours with the fewest rows, until 24 proven spans and `more` are left. */
 export function joined(days: Coverage, more = 0): Coverage {
   const all = [...days];
   for (let rest = all.filter(isProven).length - MAX_PROVEN - more; rest > 0; rest--) {
@@ -106,28 +108,24 @@ export function joined(days: Coverage, more = 0): Coverage {
   return all;
 }
 
-/** The index of the first proven span that has the fewest rows together with its neighbour, among all but the newest; or -1. */
+/** The index of the first proven span with the fewest rows together with its neighbour, except the newest spans; or -1. */
 function lightestPair(all: Coverage): number {
   let [lightest, fewest] = [-1, Number.POSITIVE_INFINITY];
   all.slice(0, -NEWEST).forEach((span, nth, { [nth + 1]: next }) => {
     if (next === undefined || span.rows + next.rows >= fewest) return;
-    // Days are slow to compare, and a first load has thousands of spans.
-    const areNeighbours = isProven(span) && isProven(next) && touches(span, next);
+    // The days are compared last, because this is slow and a first load has thousands of spans.
+    const areNeighbours = isProven(span) && isProven(next) && addDays(span.to, 1) === next.from;
     if (areNeighbours) [lightest, fewest] = [nth, span.rows + next.rows];
   });
   return lightest;
 }
 
-const touches = ({ to }: Span, { from }: Span): boolean => addDays(to, 1) === from;
-
 export const withStatus = (days: Coverage, status: Status): readonly DayRange[] =>
   days.filter((span) => span.status === status).map(({ from, to }) => [from, to]);
 
-/** The days of a range, one by one. */
 export const daysIn = ([first, last]: DayRange): readonly Day[] =>
   Array.from({ length: daysBetween(first, last) }, (_, nth) => addDays(first, nth));
 
-/** The missing days, one by one. */
 export const missingDaysOf = (days: Coverage): readonly Day[] => withStatus(days, "missing").flatMap(daysIn);
 
 /** The longest ranges without a hole. */
@@ -141,6 +139,6 @@ export function covered(days: Coverage): readonly DayRange[] {
   return ranges;
 }
 
-/** The spans without those that contain one of some days. */
+/** The spans that contain none of the given days. */
 export const withoutSpansOf = (spans: Coverage, days: readonly string[]): Coverage =>
   spans.filter(({ from, to }) => !days.some((day) => from <= day && day <= to));

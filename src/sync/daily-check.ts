@@ -8,20 +8,20 @@ import { type Service, warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow } from "./window.ts";
 
-/** New sources that one check asks for; the first list is asked for completely. */
+/** The maximum number of new sources that one check counts; the check of a first list counts all sources. */
 const MAX_NEW_SOURCES = 10;
-/** The share of the rows, and the least number, that may differ before another key counts as another organization's. */
+/** The share of the rows, and the least number of rows, that may differ between two keys of one organization. */
 const SLACK = 0.01;
 const LEAST_SLACK = 3;
-/** Under another key, at most `SMALL` rows are read again if one span differs, `TINY` always. They are no numbers of pages. */
+/** For a new key, up to `TINY` rows are always read again, and up to `SMALL` rows if one span differs. */
 const SMALL = 20_000;
 const TINY = 100;
 
 /**
- * Finds rows that came late into proven days, and sources that the key could not read before. The check only helps: a
- * request that fails leaves its span as it is, and the next run checks again. A refused source waits for the next day.
- * @returns the state without the days that must be read again; those whose turn it is are marked
- * @throws ConfigError for a key of another organization; for another key, what keeps its rows from being counted
+ * Finds rows that arrived late in proven days, and sources that the key could not read before.
+ * A failed request changes no span, because the next run checks again. A refused source waits for the next day.
+ * @returns the state without the days that must be read again; spans whose turn it is have the status `reread`
+ * @throws ConfigError for a key of another organization; for a new key also the error of a count
  */
 export async function checkDaily(
   saved: RowState,
@@ -31,7 +31,7 @@ export async function checkDaily(
 ): Promise<RowState> {
   const { service, stream } = run;
   const failures: ConnectorError[] = [];
-  const ask: Ask = async (request) =>
+  const ask = async <Value>(request: () => Promise<Value>): Promise<Value | undefined> =>
     await request().catch((error: unknown) => {
       if (!(error instanceof ConnectorError)) throw error;
       failures.push(error);
@@ -55,16 +55,13 @@ export async function checkDaily(
   return { ...withTurn(state, plan, run.settings, today), checked: isChecked ? today : saved.checked };
 }
 
-/** Undefined if the request failed. */
-type Ask = <Value>(request: () => Promise<Value>) => Promise<Value | undefined>;
-
-/** Counts the days of a span, or those of one source; undefined if the request failed. */
+/** Counts the rows of a span, or the rows of one source in the span; undefined if the request failed. */
 type CountSpan = (
   span: Pick<Span, "from" | "to">,
   source?: { source: string },
 ) => Promise<number | undefined>;
 
-/** A span with more rows than were proven got rows late, and is taken out. One with fewer takes the lower number. */
+/** Removes spans that contain more rows than were proven, and lowers the number of spans that contain fewer rows. */
 async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Promise<Coverage> {
   const believed = new Set(believedSpans(days, plan));
   const checked: Span[] = [];
@@ -76,8 +73,9 @@ async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Pro
 }
 
 /**
- * Tells by the numbers whether another API key is of the same organization. Rows that the proven days lack must be among the
- * newest ones, because checked people move there. Without each number the rows of two organizations could mix.
+ * Compares counts to find out whether a new API key belongs to the same organization, because organizations must not mix.
+ * Rows that disappeared from proven days must be among the newest rows, because people who are checked again move there.
+ * @throws ConfigError for a key of another organization, or if a count fails
  */
 async function checkKey(saved: RowState, { stream, service }: RowStream): Promise<Coverage> {
   const proven = saved.days.filter(isProven);
@@ -97,22 +95,24 @@ async function checkKey(saved: RowState, { stream, service }: RowStream): Promis
         'of its own for each organization. If it is the same organization, set "key" to null in the state',
     );
   }
-  const text = `"${stream}" has another API key than before. By its numbers, the key is of the same organization`;
-  warn(service, text);
+  warn(
+    service,
+    `"${stream}" has another API key than before. By its numbers, the key is of the same organization`,
+  );
   const isReadAgain = total <= TINY || (total <= SMALL && different.length > 0);
   const again = new Set(isReadAgain ? proven : different);
   return saved.days.filter((span) => !again.has(span));
 }
 
-/** The rows from the cursor's day on. */
+/** The number of rows from the day of the cursor on. */
 async function recentRows({ discoveredAt }: RowState, service: Service): Promise<number> {
   const from = discoveredAt === null ? BEGINNING : dayOf(instant(discoveredAt));
   return (await service.count({ kind: "open", from, undated: false })).rows;
 }
 
 /**
- * Takes out the spans that have rows of a new source: the key could not read them before, and the counts of the spans may be
- * the same. A source that cannot be asked for stays new.
+ * Removes the spans that contain rows of a new source, because the key could not read these rows before.
+ * The counts of the spans may be equal anyway. A source stays new if it cannot be counted.
  */
 async function checkSources(
   state: RowState,
@@ -122,9 +122,10 @@ async function checkSources(
   today: Day,
 ): Promise<RowState> {
   const fresh = listed.filter((slug) => state.sources?.includes(slug) !== true);
-  const turn = state.sources === null ? 0 : (dayNumber(today) * MAX_NEW_SOURCES) % Math.max(1, fresh.length);
-  const inTurn = [...fresh.slice(turn), ...fresh.slice(0, turn)];
-  const most = state.sources === null ? fresh.length : MAX_NEW_SOURCES;
+  const isFirst = state.sources === null;
+  const turn = (daysBetween(BEGINNING, today) * MAX_NEW_SOURCES) % Math.max(1, fresh.length);
+  const inTurn = isFirst ? fresh : [...fresh.slice(turn), ...fresh.slice(0, turn)];
+  const most = isFirst ? fresh.length : MAX_NEW_SOURCES;
   const unread = new Set(inTurn.slice(most));
   let { days } = state;
   for (const source of inTurn.slice(0, most)) {
@@ -141,11 +142,10 @@ async function checkSources(
   return { ...state, days, sources: listed.filter((slug) => !unread.has(slug)) };
 }
 
-const dayNumber = (day: Day): number => daysBetween(BEGINNING, day);
-
 /**
- * Marks the proven spans whose turn it is to be read again, the longest unread first. Due are the rows without which a span would
- * be older than `rereadDays`, if each day read the same share; at most two shares, or one span. Pure.
+ * Marks the proven spans whose turn it is to be read again, oldest reading first.
+ * The marked rows are the rows that must be read today so that no span becomes older than `rereadDays`, if each day reads one
+ * equal share. The limit is two shares for each day since the last check, or one span.
  */
 export function withTurn(state: RowState, plan: ReadPlan, { rereadDays }: DaySettings, today: Day): RowState {
   if (rereadDays === 0 || state.full_refresh !== null || !plan.daily) return state;

@@ -2,42 +2,41 @@ import type { Status } from "./coverage.ts";
 import type { Filters } from "./state.ts";
 import type { Window } from "./window.ts";
 
-/** One JSON object as the bytes it came in, one byte a character (latin1). Only its ASCII has meaning to this program. */
+/** The bytes of one JSON object as latin1, one byte a character. The program understands only its ASCII characters. */
 export type RawLine = string & { readonly __brand: "RawLine" };
 
 export type Lines = readonly RawLine[];
 
-/** A stream's state as it is written: one JSON object, every key present each time. */
+/** The written state of a stream: one JSON object that always has all keys. */
 export type StreamState = Readonly<Record<string, unknown>>;
 
 /** A JSON schema of one field. */
 export type FieldSchema = Readonly<Record<string, unknown>>;
 
 /**
- * The names that the line of a usual row may have, each at most once and in this order, written as JSON
- * writes them without an escape, one byte a character. It is one object without any space between its tokens and without
- * an object in it. Undefined: nothing is known.
+ * The names that the line of a usual row may have: each at most once, in this order, as latin1 and without escapes.
+ * A usual row is one object without spaces between its tokens and without an inner object. Undefined: the row may be unusual.
  */
 export type UsualNames = readonly string[] | undefined;
 
 /** Lines to write. */
 export type LineBatch = {
   readonly lines: Lines;
-  /** The names of each line; absent: nothing is known of any. */
+  /** The names of each line; absent: every row may be unusual. */
   readonly names?: readonly UsualNames[];
-  /** Rows, records and items that were left out because they are suppressed. */
+  /** The number of suppressed rows, records and items, which are not among the lines. */
   readonly suppressed?: number;
-  /** Rows among the lines with a cursor that no rule can read. */
+  /** The number of lines with a cursor that no rule can read. */
   readonly unreadable?: number;
 };
 
 /**
- * How a window was read, without a value of a row. `counted`: null if nothing was counted. `shown`: distinct rows, suppressed ones
- * too. `seconds`: by the service's clock.
+ * The facts about the reading of a window, without values of rows.
+ * `counted`: null if nothing was counted. `shown`: distinct rows, also suppressed rows. `seconds`: by the service's clock.
  */
 export type WindowRecord = Filters & {
   readonly kind: Window["kind"];
-  /** The filters of its requests; null: none. */
+  /** The date filters of the requests; null: no filter. */
   readonly discovered_from: string | null;
   readonly discovered_to: string | null;
   readonly verdict: Status;
@@ -49,39 +48,38 @@ export type WindowRecord = Filters & {
 };
 
 /**
- * Why days are read. `new`: no run has proven them. `retry`: an earlier run read all rows that stayed, so the same result is
- * believed now. `lookback`: every run reads them, so that most of their rows were delivered before. `turn`: they were proven,
- * and their rows are delivered again.
+ * The reason why days are read.
+ * - `new`: no run has proven the days.
+ * - `retry`: rows disappeared while an earlier run read the days, so an equal result is believed now.
+ * - `lookback`: every run reads the days, and most of their rows were delivered before.
+ * - `turn`: the days were proven, and their rows are delivered again.
  */
 export type Why = "new" | "retry" | "lookback" | "turn";
 
 /**
- * The purchases of a stream of jobs: its submissions, also those whose answer was lost, and the credits of the answers that came.
- * `open`: the jobs that a later run collects.
+ * The purchases of a stream of jobs. `submissions`: also submissions without an answer. `credits`: as answers report them.
+ * `open`: the number of jobs that a later run collects.
  */
 export type Spent = { readonly submissions: number; readonly credits: number; readonly open: number };
 
-/**
- * An event of a run, before a language writes it. `namespace`: under which the catalog files the stream; the run adds it to
- * each event of a stream that has one.
- */
+/** An event of a run, before a language writes it. The run adds the namespace that the catalog gives to the stream. */
 export type Event = { readonly namespace?: string | undefined } & StreamEvent;
 
 type StreamEvent =
-  /** `before`: the stream's part of the incoming state; absent or undefined: there is none. */
+  /** `before`: the stream's part of the incoming state; absent or undefined: there is no state. */
   | { readonly kind: "open"; readonly stream: string; readonly before?: unknown }
   | { readonly kind: "estimate"; readonly stream: string; readonly rows: number }
-  /** Top-level fields that the stream's schema lacks; precedes the first batch that has them. */
+  /** Top-level fields that the stream's schema lacks. The event precedes the first batch that contains the fields. */
   | {
       readonly kind: "fields";
       readonly stream: string;
       readonly added: Readonly<Record<string, FieldSchema>>;
     }
   /**
-   * A batch, because one event a row costs more than the parse. `at`: epoch ms at which the batch was read.
-   * `window`: which window of the stream it is of, in the order in which they begin; absent where there is only one.
-   * `span`: the days of that window, as names of files have them. `why`: an output may leave out the rows of a `lookback` that
-   * it has.
+   * Rows that were read together, because one event for each row would cost more than to parse the row.
+   * `at`: the time of the reading (epoch ms). `window`: the number of the row's window, by the order in which windows begin;
+   * absent: the stream is one window. `span`: the days of the window for names of files.
+   * `why`: an output may skip rows of a `lookback` that it already has.
    */
   | ({
       readonly kind: "records";
@@ -92,9 +90,10 @@ type StreamEvent =
       readonly why?: Why;
     } & LineBatch)
   /**
-   * Every record before it of the windows below `windows` is delivered; absent: every record before it. Records of the last
-   * such window may follow. `spent`: what the stream has bought in this run so far. `announces`: only this state
-   * contains a purchase, so it must be durable before the run continues. `read`: the windows that no checkpoint before it has covered.
+   * A state that covers every earlier record of the windows below `windows`; absent: every earlier record.
+   * Records of the last covered window may follow. `read`: the windows since the last checkpoint.
+   * `spent`: the purchases of the stream in this run so far.
+   * `announces`: only this state contains a purchase, so the state must be durable before the run continues.
    */
   | {
       readonly kind: "checkpoint";
@@ -105,7 +104,7 @@ type StreamEvent =
       readonly spent?: Spent;
       readonly announces?: boolean;
     }
-  /** `isTimeUp`: the run ended before all that was planned. */
+  /** `isTimeUp`: the time of the run was over before the plan of the stream. */
   | {
       readonly kind: "close";
       readonly stream: string;
@@ -119,18 +118,18 @@ type StreamEvent =
   | { readonly kind: "end" }
   | Notice;
 
-/** Covers nothing, so it may overtake records and checkpoints. `stream`: the stream whose rows it is about. */
+/** An event that may overtake records and checkpoints, because it covers no record. `stream`: its subject, if there is one. */
 export type Notice = { readonly stream?: string | undefined } & (
   | {
       readonly kind: "log";
       readonly level: "debug" | "info" | "warn";
       readonly text: string;
-      /** A measurement of a stream, for programs that show those instead of the text. */
+      /** A measurement of a stream, for programs that show measurements instead of text. */
       readonly metric?: { readonly tags: { readonly stream: string } };
     }
   /**
-   * An attempt lacked rows or broke off. Its days are read again. `to`: the last day; null: up to now, or without a date.
-   * `shown`: the rows that arrived; `counted`: null if unknown.
+   * An attempt lacked rows or broke off, so its days are read again. `shown`: the number of rows that arrived.
+   * `to`: the last day; null: up to now, or rows without a date. `counted`: null if unknown.
    */
   | {
       readonly kind: "cut";
@@ -140,7 +139,7 @@ export type Notice = { readonly stream?: string | undefined } & (
       readonly shown: number;
       readonly counted: number | null;
     }
-  /** A request has failed and is made again. `what`: the end of "Cannot …"; `reason`: a few words; `attempt`: 2 and up. */
+  /** A failed request is made again. `what`: the end of "Cannot …". `reason`: a few words. `attempt`: 2 and up. */
   | {
       readonly kind: "retrying";
       readonly what: string;
@@ -149,7 +148,7 @@ export type Notice = { readonly stream?: string | undefined } & (
       readonly attempts: number;
       readonly waitMs: number;
     }
-  /** The service limits this key: every open stream waits. `until`: epoch ms by this machine's clock. */
+  /** The service limits this key, so every open stream waits. `until`: epoch ms by this machine's clock. */
   | { readonly kind: "limited"; readonly until: number }
 );
 

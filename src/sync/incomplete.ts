@@ -4,15 +4,12 @@ import type { Day } from "../base/time.ts";
 import type { Outcome } from "./outcome.ts";
 import { describe } from "./window.ts";
 
-/** Days that an error lists. */
+/** The maximum number of days that an error lists. */
 const MAX_LISTED = 10;
 
 export const OWNER = "If it stays, send this to the service's owner";
 
-/**
- * The error of a stream whose days could not all be proven.
- * @param outcomes how the days ended that this run has read; an earlier run has read the others
- */
+/** The error of a stream with missing days. @param outcomes the outcomes of the days that this run has read */
 export function incompleteDays(
   stream: string,
   days: readonly Day[],
@@ -39,7 +36,7 @@ export const incompleteUndated = (stream: string, outcome: Outcome): BodyError =
     [outcome],
   );
 
-/** The error of days in a row, before which the state stays. */
+/** The error of too many missing days in a row. The state covers only the days before the row. */
 export const incompleteRow = (missing: readonly Outcome[]): BodyError =>
   incomplete(
     `${plural(missing.length, "day")} in a row are incomplete, so the service seems to be unwell. ${listed(missing.map(dayText))}`,

@@ -3,22 +3,22 @@ import type { Status } from "./coverage.ts";
 import type { Pass } from "./pass.ts";
 import type { Window } from "./window.ts";
 
-/** `ends`: pages from both ends of the list of everything, where its order puts the rows without a date. */
+/** `ends` reads pages from both ends of the list of everything, because its order puts rows without a date there. */
 export type Attempt = "export" | "pages" | "ends" | "halve";
 export type Verdict = Status | "failed";
 type Next = Status | readonly Attempt[];
 
-/** A range of several closed days. */
+/** The attempts at several closed days. */
 const RANGE: readonly Attempt[] = ["export", "export", "pages", "halve"];
-/** A window that has no halves: a single day, the days from yesterday on, or everything of a stream without days. */
+/** The attempts at a window without halves: a single day, the days from yesterday on, or a stream without days. */
 const WHOLE: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
 const WHOLE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
 const UNDATED: readonly Attempt[] = ["ends", "ends", "export", "export", "export"];
 
-/** A range of several days with more rows than these pages have is halved, not walked over. */
+/** A range of several days with more rows than these pages is halved, because reading more pages is slow. */
 const MAX_WALKED_PAGES = 20;
 
-/** The attempts at a window, in their order. It begins with one export if no export proved the window before. */
+/** The attempts at a window in their order. If no export proved the last window, only one export comes first. */
 export function attemptsAt(pass: Pass): readonly Attempt[] {
   const { window, count, rules } = pass;
   const isExported = rules.isExported && !rules.windowSize.exportsLackForm;
@@ -35,25 +35,25 @@ export function attemptsAt(pass: Pass): readonly Attempt[] {
 
 const hasSeveralDays = (window: Window): boolean => window.kind === "closed" && window.from < window.to;
 
-/** Whether a window's pages may be read. A single day, or an open window, has no halves: its pages have no limit. */
+/** Whether the pages of a window may be read. Pages have no limit in windows without halves (a single day, an open window). */
 function isWalkable({ window, count, after = count, rules }: Pass): boolean {
   const { known, rows } = after;
   const isShort = known && rows <= MAX_WALKED_PAGES * rules.service.pageSize;
   return rules.isListed && (isShort || !hasSeveralDays(window));
 }
 
-/** How the window ends after an attempt, or the attempts that are still to be made. @param left those after this one */
+/** Returns the status of the window after an attempt, or the next attempts. @param left the attempts after this attempt */
 export function whatFollows(attempt: Attempt, verdict: Verdict, left: readonly Attempt[], pass: Pass): Next {
   const { exportsLackForm } = pass.rules.windowSize;
   if (verdict === "failed") return left.filter((one) => one !== "export" || !exportsLackForm);
   if (verdict !== "again" || pass.why !== "retry") return verdict;
-  // Two runs showed fewer rows than they counted, and counted no more rows afterwards. Either rows left during both, or the
-  // export lacks rows that the count lacks too. The pages tell which, because they read the rows another way.
+  // Two runs counted more rows before the attempt than the attempt showed, but not after it. Either rows disappeared twice, or the
+  // export and the second count lack rows. The pages decide, because they read the rows in another way.
   if (attempt === "export" && isWalkable(pass)) return ["pages", ...left];
   return attempt === "export" || pass.latest.fresh === 0 ? "proven" : "again";
 }
 
-/** Whether a window is complete without an attempt: nothing is counted, or what the window that was halved has shown of it. */
+/** Whether a window is complete without an attempt: the service counts no rows, or only rows that the larger window has shown. */
 export function isShown({ window, count, shown, wasShown }: Pass): boolean {
   if (!count.known) return false;
   if (window.kind === "undated") return count.undated === 0;
@@ -61,9 +61,9 @@ export function isShown({ window, count, shown, wasShown }: Pass): boolean {
 }
 
 /**
- * Judges the latest attempt. Unless counts are verified, an export or a walk that came to its end is enough. Rows only leave
- * closed days, so that the count must be met exactly there. From yesterday on rows arrive while they are read, so that the
- * count is a lower bound.
+ * Judges the latest attempt. If counts are not verified, an attempt proves its window by reaching its end.
+ * In closed days rows only disappear, so an attempt must show exactly the count. From yesterday on rows arrive, so an attempt
+ * must show at least the count.
  */
 export function judge(attempt: Attempt, pass: Pass): Verdict {
   const { window, count, after, shown, isClean, rules } = pass;
@@ -77,7 +77,7 @@ export function judge(attempt: Attempt, pass: Pass): Verdict {
   return window.kind === "closed" && isClean && pass.latest.distinct >= after.rows ? "again" : "failed";
 }
 
-/** A window with days before yesterday must show exactly the rows that were counted, and newer ones; others may show more. */
+/** Whether an open window is proven. If it has days before yesterday, it must show exactly the counted rows and newer rows. */
 function showsOpen(pass: Pass, from: Day): boolean {
   const { count, after = count, isClean, latest } = pass;
   if (from >= pass.rules.yesterday) return isClean && latest.dated >= Math.min(count.rows, after.rows);

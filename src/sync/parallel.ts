@@ -1,21 +1,21 @@
-/** A part of an item; undefined: the item has ended. `index`: in which place the item began. */
+/** A part of an item; undefined: the item has ended. `index`: the number of items that began before the item. */
 export type Step<Item, Part> = {
   readonly index: number;
   readonly item: Item;
   readonly part: Part | undefined;
 };
 
-/** `isLast`: the item ends the items. `begins`: asked right before an item begins; a no ends the items too. */
-export type Reader<Item, Part> = {
+/** `isLast`: whether no item follows. `begins`: decides right before an item whether it begins; false ends the items. */
+type Reader<Item, Part> = {
   readonly isLast: (item: Item) => boolean;
   readonly begins: (item: Item) => boolean;
   readonly read: (item: Item) => AsyncIterable<Part>;
 };
 
 /**
- * Reads up to `width` items at once and hands on their parts as they come; a reader continues once its part was worked
- * through. The last item waits for all before it. After a failure nothing new begins, what is under way is finished, and the
- * first failure is thrown.
+ * Reads up to `width` items at once and yields their parts in the order of arrival.
+ * The reader of an item continues after the caller has processed the item's part. The last item begins when all others have ended.
+ * @throws the first failure. After a failure no item begins, and open items are read to their ends.
  */
 export async function* parallel<Item, Part>(
   items: AsyncGenerator<Item>,
@@ -53,7 +53,7 @@ export async function* parallel<Item, Part>(
   const lanes = new Map<Lane, Promise<readonly [Lane, IteratorResult<Step<Item, Part>, void>]>>();
   const ask = (one: Lane): void => {
     const turn = one.next().then((result) => [one, result] as const);
-    // Behind the others, so that none waits for ever.
+    // The lane gets the last place, so that no lane waits forever.
     lanes.delete(one);
     lanes.set(one, turn);
   };
@@ -77,13 +77,13 @@ export async function* parallel<Item, Part>(
   if (failures.length > 0) throw failures[0];
 }
 
-/** Asks for an item while the one before it is read: to plan one may take requests. */
+/** Requests the next item while an item is read, because planning an item may need requests. */
 async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
   let next = items.next();
   try {
     for (let { done, value } = await next; done !== true; { done, value } = await next) {
       next = items.next();
-      // It is thrown where it is awaited.
+      // The failure is thrown where `next` is awaited.
       next.catch(() => undefined);
       yield value;
     }

@@ -6,10 +6,9 @@ import type { LineBatch, RawLine, UsualNames, Why } from "./event.ts";
 import { attemptsText } from "./incomplete.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import type { Planned } from "./plan.ts";
-import { contentOf, identityOf } from "./row-identity.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./service.ts";
-import { Shown } from "./shown.ts";
+import { contentOf, identityOf, Shown } from "./shown.ts";
 import { describe, hasUndated, type Window } from "./window.ts";
 
 const SEEN = 1;
@@ -18,56 +17,56 @@ const DATED = 4;
 const UNDATED = 8;
 
 /**
- * The distinct keys that one attempt shows, suppressed rows too. Left out are rows that have left closed days for yesterday or
- * today, and rows without a key where the stream needs one. An unreadable cursor counts as dated and as undated.
+ * The numbers of distinct keys that one attempt shows, also of suppressed rows. Two kinds of rows do not count: rows that moved from
+ * closed days to yesterday or today, and rows without a required key. An unreadable cursor counts as dated and as undated.
  */
 class ShownRows {
   distinct = 0;
   dated = 0;
   undated = 0;
-  /** Those that the count must contain: their cursor is before it, or too far after it for a row that has come in since. */
+  /** Rows that the count must contain: their cursor is before the count, or too far after it for a new row. */
   beforeCount = 0;
-  /** Rows that no attempt before it showed. */
+  /** Rows that no earlier attempt showed. */
   fresh = 0;
   withoutKey = 0;
 }
 
 /**
- * The attempts at a window under one count, and what they show. Numbers count distinct keys, so that no repeated row can
- * replace a lost one. Rows that are shown but not passed on count too.
+ * The attempts at a window under one count, and the rows that they show. Numbers count distinct keys, also of rows that are not
+ * emitted, so that no repeated row can replace a lost row.
  */
 export class Pass {
   readonly window: Window;
   readonly why: Why;
   readonly rules: RunRules;
-  /** The count that the latest attempt is compared with, and the one after it; undefined: it was not asked for. */
+  /** The count before the latest attempt, and the count after it; undefined: there was no second count. */
   count: Count;
   after: Count | undefined;
-  /** The number of attempts, under all counts, and of the exports among them. */
+  /** The number of attempts under all counts, and the number of exports among the attempts. */
   passes = 0;
   exports = 0;
-  /** Keys that the attempts under this count showed together. */
+  /** The number of distinct keys that the attempts under this count showed together. */
   shown = 0;
   /** Whether rows of the window were shown under any count. */
   readonly wasShown: boolean;
-  /** Whether a walk over the pages came to its end, and the window was counted the same after it. */
+  /** Whether an attempt read all pages, and the counts before and after it are equal. */
   isWalked = false;
   /** The rows of the latest attempt. */
   latest = new ShownRows();
-  /** The most rows that a page says there are. */
+  /** The highest total on a page. */
   total = 0;
   readonly #began: number;
   readonly #shown: Shown;
   readonly #from: number;
   readonly #end: number;
   #group: number | undefined;
-  /** Whether the halves of the window count what it has shown, so that they need not show it again. */
+  /** Whether the parts of the window begin with its shown rows, so that they need not show these rows again. */
   #isKept = false;
   #error: ConnectorError | undefined;
   #isRead = false;
   #suppressed = 0;
 
-  /** @param whole the pass over the window that was divided into this one and others */
+  /** @param whole the pass over the larger window, if this window is a part of one */
   constructor({ window, why }: Planned, count: Count, rules: RunRules, whole?: Pass) {
     [this.window, this.why, this.count, this.rules] = [window, why, count, rules];
     this.#began = rules.service.now();
@@ -83,32 +82,32 @@ export class Pass {
     for (const [, rows] of days) this.shown += rows;
   }
 
-  /** The rows that are counted, people without a date too. */
+  /** The number of counted rows, also of people without a date. */
   get counted(): number {
     const { rows, undated } = this.count;
     return this.window.kind === "undated" ? undated : rows + undated;
   }
 
-  /** Whether the latest attempt came to its end. */
+  /** Whether the latest attempt reached its end. */
   get isClean(): boolean {
     return this.#error === undefined;
   }
 
-  /** Why the latest attempt proves nothing. */
+  /** The reason why the latest attempt proves nothing. */
   get cause(): ConnectorError {
     return this.#error ?? unproven(this);
   }
 
-  /** Whether rows are passed on without being remembered. */
+  /** Whether further rows are emitted without being remembered. */
   get isFull(): boolean {
     return this.#shown.seen.isFull;
   }
 
-  /** Begins an attempt. Attempts at closed days, or at everything, add up while their count stays the same. */
+  /** Begins an attempt. Attempts at closed days, or at everything, add up while the count does not change. */
   begin(count: Count): void {
     const { seen } = this.#shown;
-    // More rows than are counted may come from a copy of the data that still has rows which have left. Later attempts no longer
-    // show those, so they are summed up without them.
+    // If more rows arrive than the service counts, the rows may come from an old copy of the data. Later attempts do not show
+    // disappeared rows, so the sum begins again.
     const mayLag = this.isClean && count.known && this.latest.distinct > this.count.rows;
     const isSame = count.rows === this.count.rows && !mayLag && !seen.isFull;
     const addsUp = this.window.kind === "closed" || this.window.kind === "all";
@@ -121,7 +120,7 @@ export class Pass {
     this.passes += 1;
   }
 
-  /** Returns the lines that no pass over the same seen rows has emitted before. */
+  /** Returns the lines that no attempt at the window, or at the larger window, has emitted before. */
   accept(rows: Batch): LineBatch {
     const isByKey = this.rules.onMissingKey === "reject";
     const keys = this.#shown.seen.digestsOf(rows.map(({ key, raw }) => (isByKey ? key : contentOf(raw))));
@@ -134,18 +133,15 @@ export class Pass {
     return batch;
   }
 
-  /** Ends an attempt that came to its end. @throws BodyError if a row lacked its key and the stream cannot do without */
+  /** Ends an attempt that reached its end. @throws BodyError if a row lacked its required key */
   end(): void {
-    if (this.latest.withoutKey > 0) {
-      const rows = plural(this.latest.withoutKey, "row");
-      throw new BodyError(
-        `Cannot read ${describe(this.window)}: ${rows} arrived without a key. The other rows were read`,
-      );
-    }
+    const { withoutKey } = this.latest;
+    const text = `${plural(withoutKey, "row")} arrived without a key. The other rows were read`;
+    if (withoutKey > 0) throw new BodyError(`Cannot read ${describe(this.window)}: ${text}`);
     [this.#error, this.#isRead] = [undefined, true];
   }
 
-  /** Ends an attempt that failed. Rows that may not be what the service sent are forgotten, so that they are passed on again. */
+  /** Ends an attempt that failed. Rows of a damaged body are forgotten, so that the correct rows are emitted. */
   fail(error: ConnectorError): void {
     this.#error = error;
     if (!(error instanceof ScrambledError)) return;
@@ -153,12 +149,11 @@ export class Pass {
     this.#countNothing();
   }
 
-  /** Keeps the shown rows for the parts of the window. @param isSame whether the counts of the parts say that no row moved */
+  /** Keeps the shown rows for the parts of the window. @param isSame whether the counts of the parts show that no row moved */
   keep(isSame: boolean): void {
     this.#isKept = isSame && !this.#shown.hasUnplaced && !this.isFull;
   }
 
-  /** How the window ended. */
   outcome(verdict: Status): Outcome {
     const { window, count, passes, shown } = this;
     const days = new Map<Day, number>();
@@ -180,7 +175,7 @@ export class Pass {
     };
   }
 
-  /** The newest cursor. Halves share one, so a half without it has the first moment of its newest day. */
+  /** The newest cursor. Halves share one cursor, so a half without a cursor has the first moment of its newest day. */
   #newestOf(days: Outcome["days"]): string | undefined {
     const newest = this.#shown.newestBetween(this.#from, this.#end);
     const [day] = [...days.keys()].sort().slice(-1);
@@ -218,15 +213,15 @@ export class Pass {
     return isNew;
   }
 
-  /** The moment, or the content, distinguishes the rows of one key. Two companies may share a key, so their content is their key. */
+  /** The moment or the content that distinguishes the rows of one key. Companies may share a key, so their content is their key. */
   #identityOf({ cursor, raw }: Row, at: number): string | number {
     if (this.rules.onMissingKey !== "reject") return 0;
     return Number.isNaN(at) ? contentOf(raw) : identityOf(cursor ?? "", at);
   }
 
   /**
-   * Whether the row has left the days of a closed window for yesterday or today: the open window reads it.
-   * @throws DataError for a row of other days, which only a service that does not honour its filters shows
+   * Whether a row has moved from the days of a closed window to yesterday or today, where the open window reads the row.
+   * @throws DataError for a row of other days, because the service then ignores its date filters
    */
   #hasMoved(at: number): boolean {
     if (Number.isNaN(at) || (at >= this.#from && at < this.#end)) return false;
@@ -258,12 +253,11 @@ export class Pass {
   }
 }
 
-function outside(window: Window): DataError {
-  return new DataError(
+const outside = (window: Window): DataError =>
+  new DataError(
     `Cannot trust the service's date filters: a request for ${describe(window)} sent rows of other days. ` +
       "Tell the service's owner. Nothing that is read this way can be proven complete",
   );
-}
 
 function unproven({ window, counted, shown, passes, exports }: Pass): BodyError {
   const rows = plural(counted, "row");

@@ -4,7 +4,6 @@ import type { Why } from "./event.ts";
 import type { ReadPlan } from "./range.ts";
 import type { Count, Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, type Window } from "./window.ts";
-import type { WindowSize } from "./window-size.ts";
 
 type PlanContext = {
   readonly service: Service;
@@ -12,25 +11,61 @@ type PlanContext = {
   readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
 };
 
-/** A window to read. `count`: its own, if it was counted; the reader counts again if it is too old. */
-export type Planned = {
-  readonly window: Window;
-  readonly count?: Count | undefined;
-  readonly why: Why;
-};
+/** A range of at most this number of rows is one window. */
+const SMALL_RANGE = 50_000;
+/** The number of rows of the first planned window, and the limits of later windows. */
+const [FIRST_SIZE, MIN_SIZE, MAX_SIZE] = [25_000, 5_000, 100_000];
+/** The time (ms) that the export of a window should take. */
+const WINDOW_MS = 10_000;
+/** Exports with fewer rows do not measure the service's speed. */
+const MEASURED_ROWS = 5_000;
+/** Windows are planned with this share of the maximum, because days differ. */
+const PLANNED_SHARE = 0.75;
+
+/** The number of rows that a window should have: as many as the service exports in ten seconds. */
+export class WindowSize {
+  /** The setting max_window_rows. A window of several days with more rows is halved. */
+  readonly most: number;
+  /** Whether no export proved the last window, so that the next window gets only one export. */
+  exportsFail = false;
+  /** Whether an export had another form than lines of JSON. Then no further export is requested. */
+  exportsLackForm = false;
+  #rows = FIRST_SIZE;
+
+  constructor(maxWindowRows: number) {
+    this.most = maxWindowRows;
+  }
+
+  get rows(): number {
+    return Math.min(this.#rows, Math.ceil(this.most * PLANNED_SHARE));
+  }
+
+  /** A range of at most this number of rows is one window, because a plan would need too many requests. */
+  get smallRange(): number {
+    return Math.min(SMALL_RANGE, this.most);
+  }
+
+  /** Adapts the size to the time (ms) that an export took from its request to its end. */
+  measure(rows: number, ms: number): void {
+    if (rows < MEASURED_ROWS) return;
+    this.#rows = Math.min(MAX_SIZE, Math.max(MIN_SIZE, Math.round((rows * WINDOW_MS) / ms)));
+  }
+}
+
+/** A window to read. `count`: the count of the window, if the plan needed one; the reader counts again if the count is old. */
+export type Planned = { readonly window: Window; readonly count?: Count | undefined; readonly why: Why };
 
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: Window; readonly count: Count };
 
-/** More people without a date are not read every day. The number is promised to users: it does not follow from the page size. */
+/** More people without a date are not read every day. The documentation promises the number, whatever the page size is. */
 const MAX_UNDATED_DAILY = 1_000;
 
-/** A range of days is at most this many times as long as the one before. */
+/** A range of days is at most this many times as long as the range before it. */
 const GROWTH = 4;
 
 /**
- * The windows of a run, in order: missing days, ranges to read again, holes, days whose turn it is, people without a date, the
- * closed days of the window, and the days from yesterday on. Rows only move towards today, so today is read last.
+ * Yields the windows of a run in the order of `ReadPlan`. Today is read last, because rows move only towards today.
  * @param plan undefined: the stream has no days, so it is one window
  */
 export async function* planWindows(
@@ -63,7 +98,7 @@ export async function* planWindows(
 const isRange = (window: Window, [first, last]: DayRange): boolean =>
   window.kind === "closed" && window.from === first && window.to === last;
 
-/** A small account is read by one request, people without a date included. Ignored days are not read, so they divide the window. */
+/** Whether one request can read all closed and open days. Ignored days divide the window, because they are not read. */
 function isInOneWindow(
   { window, closed }: ReadPlan,
   count: Count,
@@ -76,7 +111,7 @@ function isInOneWindow(
   );
 }
 
-/** Many people without a date are read again only if their number has changed. */
+/** Plans the people without a date. If there are many, they are read again only if their number has changed. */
 async function* planUndated(
   before: { readonly known: number | null },
   counted: Count | undefined,
@@ -89,8 +124,8 @@ async function* planUndated(
 }
 
 /**
- * Plans the days of a closed range by their density. Together the windows cover all its days, oldest first.
- * @param counted a window that contains the range and may reach further
+ * Plans the days of a closed range by the density of rows. The windows cover all days of the range, oldest first.
+ * @param counted a window that contains the range and maybe later days
  */
 async function* planClosed(
   [first, last]: DayRange,
@@ -105,18 +140,14 @@ async function* planClosed(
   if (!count.known || isSmall) return yield { window, count, why };
   const dated = around.kind === "open" ? { ...around, undated: false } : window;
   const oldest = later(first, await oldestDay(dated, last, count.rows, service));
-  if (oldest > first)
-    yield {
-      window: closedWindow(first, earlier(addDays(oldest, -1), last)),
-      count: { ...count, rows: 0 },
-      why,
-    };
+  const empty = closedWindow(first, earlier(addDays(oldest, -1), last));
+  if (oldest > first) yield { window: empty, count: { ...count, rows: 0 }, why };
   for await (const part of spans(closedWindow(oldest, last), count.rows, context)) yield { ...part, why };
 }
 
 /**
- * Returns the day of the last row in the list, which is newest first, if nothing lies before it; else the window's first day.
- * A row that moves to today leaves the last place of a closed list empty. A list of an open window keeps it, and its length.
+ * Returns the day of the last row in the list (newest first) if no row is older; otherwise the window's first day.
+ * The list of an open window is better, because it keeps its length when a row moves to today.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
   const { from } = window;
@@ -128,7 +159,7 @@ async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Se
   return before.rows === 0 ? oldest : from;
 }
 
-/** Consecutive windows of about as many rows as the window size, each with its count. */
+/** Yields consecutive windows with counts. Each has about the number of rows that the window size says. */
 async function* spans(
   { from, to }: ClosedWindow,
   rows: number,
@@ -139,7 +170,7 @@ async function* spans(
   let days = (daysBetween(from, to) * windowSize.rows) / Math.max(1, rows);
   while (first <= to) {
     const rest = daysBetween(first, to);
-    // The rest of the total fits one window: one count serves all its days.
+    // If the remaining rows fit into one window, one count is enough.
     const span = left <= windowSize.rows ? rest : Math.min(rest, Math.max(1, Math.floor(days)));
     const window = closedWindow(first, addDays(first, span - 1));
     const count = await service.count(window);

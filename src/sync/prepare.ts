@@ -2,15 +2,14 @@ import { addDays, BEGINNING, type Day, dayOf, instant, startOf } from "../base/t
 import { type Coverage, isProven, withoutDays } from "./coverage.ts";
 import { checkDaily } from "./daily-check.ts";
 import type { RunRules } from "./outcome.ts";
-import type { Counted } from "./plan.ts";
+import { type Counted, WindowSize } from "./plan.ts";
 import { type ReadPlan, readsAll, whatToRead } from "./range.ts";
 import type { RowStream } from "./read-stream.ts";
 import { type Count, NOT_COUNTED, warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow, type DatedWindow } from "./window.ts";
-import { WindowSize } from "./window-size.ts";
 
-/** The run's first count and its window, and what is decided of a stream before its first row. */
+/** The run's first count with its window, and the decisions about a stream before its first row. */
 export type Prepared = Counted & {
   readonly state: RowState;
   /** Undefined: the stream has no days. */
@@ -18,7 +17,7 @@ export type Prepared = Counted & {
   readonly rules: RunRules;
 };
 
-/** Counts the window, checks what earlier runs proved, and decides what is read. Reads no row. */
+/** Counts the window, makes the daily check, and plans the reading of a stream. Reads no row. */
 export async function prepare(run: RowStream): Promise<Prepared> {
   const { source, settings, key } = run;
   if (!source.isDated) return await prepareAll(run);
@@ -28,7 +27,7 @@ export async function prepare(run: RowStream): Promise<Prepared> {
   const plan = whatToRead(saved, settings, today, key);
   const isDue = plan.daily || plan.isNewKey;
   const checked = isDue ? await checkDaily(saved, plan, run, today) : saved;
-  // The run may end before it has read the days of its window, and other settings may follow.
+  // Days that the run reads anyway are no longer proven, because the run may end before it reads them.
   const days = checked.days.filter((span) => !isProven(span) || !readsAll(plan, span));
   const state = { ...checked, days, key, ...(plan.isNewKey && { undated: null }) };
   const next = whatToRead(state, settings, today);
@@ -46,7 +45,7 @@ async function prepareAll(run: RowStream): Promise<Prepared> {
   return { state, window, count, plan: undefined, rules: rulesOf(run, Number.POSITIVE_INFINITY) };
 }
 
-/** Counts the window that the state and the day name. The answer says what day it is, so the window may be another one. */
+/** Counts the window of the state and the day. If the answer has another day, the window of this day is counted. */
 async function countFirst({ state, settings, service, key }: RowStream): Promise<Counted> {
   const windowOn = (today: Day): DatedWindow => {
     const { window, undated } = whatToRead(state, settings, today, key);
@@ -61,14 +60,14 @@ async function countFirst({ state, settings, service, key }: RowStream): Promise
   return { window, count: isSame ? count : await service.count(window) };
 }
 
-/** The state as the service's clock allows it: no span reaches yesterday, and no cursor is ahead. Nothing is kept about ignored days. */
+/** The state without spans that reach yesterday, without a cursor ahead of the service's clock, and without ignored days. */
 function currentState({ stream, state, settings, service }: RowStream, { asked, answered }: Count): RowState {
   const { discoveredAt } = state;
   const days = currentDays(state.days, addDays(dayOf(asked), -1), settings.ignoreMissingDays);
   const now = new Date(asked).toISOString();
   if (discoveredAt === null || instant(discoveredAt) <= answered) return { ...state, days, asked: now };
-  const text = `The state of "${stream}" says ${discoveredAt}, which is later than the service's clock: it is read from yesterday on`;
-  warn(service, text);
+  const text = `the state's newest row is of ${discoveredAt}, which is later than the service's clock`;
+  warn(service, `"${stream}" is read from yesterday on: ${text}`);
   return { ...state, days, asked: now, discoveredAt: now };
 }
 

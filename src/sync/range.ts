@@ -13,7 +13,7 @@ import {
 } from "./coverage.ts";
 import type { RowState } from "./state.ts";
 
-/** The settings that decide which days are read. Names are those of the config. */
+/** The settings that decide which days are read, by their names in the config. */
 export type DaySettings = {
   readonly startDate: Day | null;
   readonly endDate: Day | null;
@@ -24,43 +24,43 @@ export type DaySettings = {
   readonly readsUndated?: boolean | undefined;
 };
 
-/** Those, and the settings of how windows are read. */
+/** The settings for days and windows. */
 export type ReadSettings = DaySettings & {
   readonly maxWindowRows: number;
   readonly numWorkers: number;
   readonly verifyCounts: boolean;
 };
 
-/** Days from yesterday on are open: rows still arrive there, and no filter ends before now. */
+/** Days up to "now" are open, because rows still arrive in yesterday and today. */
 type ReadWindow = { readonly from: Day; readonly until: Day | "now" };
 
 /** The parts of a stream that a run reads, in this order. All ranges are closed days, oldest first. */
 export type ReadPlan = {
-  /** The missing days that are read again, each by itself. */
+  /** Missing days, each read alone. */
   readonly missing: readonly Day[];
-  /** Ranges whose rows left while they were read. The same result is believed now. */
+  /** Ranges whose rows disappeared during the last reading. */
   readonly again: readonly DayRange[];
   /** Days before the window that no span contains. */
   readonly holes: readonly DayRange[];
   /** Proven days whose turn it is to be read again. */
   readonly reread: readonly DayRange[];
-  /** Undefined: people without a date are not read. `known`: their number when they were last read; null: unknown. */
+  /** Undefined: people without a date are not read. `known`: the number of these people at the last reading; null: unknown. */
   readonly undated: { readonly known: number | null } | undefined;
   /** Undefined: the range of the settings ends before the window begins. */
   readonly window: ReadWindow | undefined;
-  /** The closed days of the window, without ignored ones. */
+  /** The closed days of the window, without ignored days. */
   readonly closed: readonly DayRange[];
   /** Whether the daily check is due. */
   readonly daily: boolean;
-  /** Whether the API key is another one than the state's. */
+  /** Whether the state was made with another API key. */
   readonly isNewKey: boolean;
 };
 
 const LAST_DAY: Day = dayOf(LAST);
 
 /**
- * Decides what a run reads next. Pure: the same state, settings and day always give the same plan.
- * @param key digest of the API key's id; undefined: unknown, and taken as the state's
+ * Decides what a run reads next. The plan depends only on the arguments.
+ * @param key digest of the API key's id; undefined: as in the state
  */
 export function whatToRead(saved: RowState, settings: DaySettings, today: Day, key?: string): ReadPlan {
   const { startDate, endDate, lookbackWindowDays, ignoreMissingDays: ignored } = settings;
@@ -91,11 +91,11 @@ export function whatToRead(saved: RowState, settings: DaySettings, today: Day, k
   };
 }
 
-/** Whether a person took the days or the cursor out of the state, so that everything is read. */
+/** Whether a person removed the days or the cursor from the state to read everything again. */
 const isReset = ({ days, discoveredAt }: RowState): boolean =>
   days.length === 0 || (discoveredAt === null && days.some(({ rows }) => rows > 0));
 
-/** A cursor ahead of the service's clock does not move the window: it begins with yesterday at the latest. */
+/** The first day of the window, at the latest yesterday, because the cursor may be ahead of the service's clock. */
 function windowStart({ discoveredAt }: RowState, start: Day, yesterday: Day, lookback: number): Day {
   if (discoveredAt === null) return start;
   return later(start, earlier(addDays(dayOf(instant(discoveredAt)), -lookback), yesterday));
@@ -105,6 +105,6 @@ function windowStart({ discoveredAt }: RowState, start: Day, yesterday: Day, loo
 export const readsAll = ({ closed }: ReadPlan, span: Span): boolean =>
   closed.some(([first, last]) => span.from >= first && span.to <= last);
 
-/** The spans that a run believes: proven, and not wholly within the days that its window reads. */
+/** The proven spans that the run does not read anyway. */
 export const believedSpans = (days: Coverage, plan: ReadPlan): Coverage =>
   days.filter((span) => isProven(span) && !readsAll(plan, span));

@@ -24,7 +24,7 @@ export type RowStream = {
   readonly endsAt?: number | undefined;
 };
 
-/** Reads one stream: decides what to read, reads windows at once, and yields a checkpoint after each. */
+/** Reads one stream: plans, reads several windows at the same time, and yields a checkpoint after each window. */
 export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   const { stream, service, settings } = run;
   const prepared = await prepare(run);
@@ -35,7 +35,7 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   const checkpoints = new Checkpoints(stream, state, days);
   const limit = new TimeLimit(run);
   const steps = parallel(planWindows(prepared, rules), settings.numWorkers, {
-    // Rows only move towards today, so the days up to now are read last.
+    // The days up to now are read last, because rows move only towards today.
     isLast: ({ window }) => window.kind === "open" || window.kind === "all",
     begins: (planned) => limit.allows(planned),
     read: (planned) => readWindow(planned, rules),
@@ -51,7 +51,7 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
   yield* checkpoints.close(limit.isUp);
 }
 
-/** Ends a run between two windows, once it has read days that the state did not cover. Otherwise a long lookback would never end. */
+/** Ends a run between two windows. Before, the run reads days that no state covers, so that a long lookback ends some time. */
 class TimeLimit {
   isUp = false;
   readonly #run: RowStream;

@@ -1,24 +1,22 @@
 import { BodyError, FormError } from "../base/errors.ts";
 import { plural } from "../base/text.ts";
+import { batchesOf, isCountedToTheEnd } from "./batches.ts";
 import type { LineBatch } from "./event.ts";
 import { OWNER } from "./incomplete.ts";
 import { type Attempt, attemptsAt, isShown, judge, type Verdict, whatFollows } from "./ladder.ts";
 import type { Outcome, RunRules } from "./outcome.ts";
 import { Pass } from "./pass.ts";
 import type { Planned } from "./plan.ts";
-import { readPages } from "./read-pages.ts";
-import { exportUndated, isCountedToTheEnd, readEnds } from "./read-undated.ts";
 import { MOST_SEEN_ROWS } from "./seen-rows.ts";
-import { type Batch, bounded, type Count, warn } from "./service.ts";
+import { type Count, warn } from "./service.ts";
 import { describe, partsOf, type Window } from "./window.ts";
 
-/** A count older than this (ms) is taken again before it is used. */
-const COUNT_LIFETIME = 60_000;
+/** An older count is asked again before it is used. */
+const COUNT_LIFETIME_MS = 60_000;
 
 /**
- * Reads one window until it is proven, to be read again, or out of attempts, and emits no row twice. Yields an outcome for
- * each part as soon as the part has ended, oldest first.
- * @param whole the pass over the window that was halved into this one
+ * Makes attempts at one window until its status is clear, and emits no row twice. Yields the outcome of each part, oldest first.
+ * @param whole the pass over the larger window, if this window is a part of one
  * @throws BodyError for a window from yesterday on that no attempt proved
  */
 export async function* readWindow(
@@ -46,33 +44,30 @@ export async function* readWindow(
     [attempt, ...left] = next;
   }
   if (window.kind === "closed" || window.kind === "undated") return yield pass.outcome("missing");
-  throw new BodyError(
-    `${pass.cause.message}. The next run reads these rows again. Run again later. ${OWNER}`,
-    {
-      cause: pass.cause,
-    },
-  );
+  const { cause } = pass;
+  const text = `${cause.message}. The next run reads these rows again. Run again later. ${OWNER}`;
+  throw new BodyError(text, { cause });
 }
 
-/** Whether the latest attempt lacked rows or broke off. If it did not, rows moved while they were read. */
+/** Whether the latest attempt lacked rows or broke off. Otherwise rows moved during the attempt. */
 const lacksRows = ({ isClean, count, shown, counted }: Pass): boolean =>
   !isClean || (count.known && shown < counted);
 
 function notifyCut(attempt: Attempt, { window, count, shown, counted, rules }: Pass): void {
-  // The two ends of a list may not have all rows without a date, which is no failure.
+  // The two ends of a list may lack rows without a date although nothing failed.
   if (attempt === "ends") return;
   const rows = { shown, counted: count.known ? counted : null };
   const days = { days: describe(window), to: window.kind === "closed" ? window.to : null };
   rules.service.notify({ kind: "cut", isExport: attempt === "export", ...days, ...rows });
 }
 
-/** Makes one attempt. Only what is wrong with a body's content fails it; every other error ends the stream. */
+/** Makes one attempt. An error in the content of an answer ends only the attempt; every other error ends the stream. */
 async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | Outcome> {
   const { window, rules } = pass;
   const { service, windowSize } = rules;
   if (pass.passes > 0) await service.backOff(pass.passes);
-  // Rows come into an open window all the time, and a list may show them late. Each later count has more rows that the list
-  // does not show yet, so every attempt is compared with the first count.
+  // New rows arrive in an open window all the time, and lists may show them late. So every attempt is compared with the first
+  // count, because a later count has more rows that the list does not show yet.
   const count = window.kind === "open" ? pass.count : (pass.after ?? pass.count);
   pass.begin(await freshCount(window, count, rules));
   if (attempt === "export") pass.exports += 1;
@@ -94,15 +89,7 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
     );
 }
 
-function batchesOf(attempt: Attempt, pass: Pass): AsyncIterable<Batch> {
-  const { window, count, rules } = pass;
-  if (attempt === "ends") return readEnds(pass);
-  if (attempt === "pages") return bounded(readPages(pass), window, count);
-  if (window.kind === "undated") return exportUndated(pass);
-  return bounded(rules.service.stream(window, true), window, count);
-}
-
-/** Judges an attempt, and counts again where that may decide. @param left the attempts after this one */
+/** Judges an attempt, if necessary by a second count. @param left the attempts after this attempt */
 async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[]): Promise<Verdict> {
   const { service, verifyCounts, windowSize } = pass.rules;
   let verdict = judge(attempt, pass);
@@ -118,7 +105,7 @@ async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[])
   return verdict;
 }
 
-/** Reads the parts of a window in its place. They emit nothing that the window has emitted. */
+/** Reads the parts of a window, without the rows that the window has emitted. */
 async function* readParts(pass: Pass): AsyncGenerator<LineBatch | Outcome> {
   const { window, why, count, after = count, rules } = pass;
   const parts = "from" in window ? partsOf(window, rules.yesterday) : [];
@@ -126,15 +113,15 @@ async function* readParts(pass: Pass): AsyncGenerator<LineBatch | Outcome> {
   if (window.kind === "closed" && count.known)
     for (const part of parts) counts.push(await rules.service.count(part));
   const sum = counts.reduce((rows, one) => rows + one.rows, 0);
-  // The same numbers before and after: no row moved, so each half begins with its shown rows.
+  // If all numbers are equal, no row moved, and each half begins with its shown rows.
   pass.keep(counts.length > 0 && sum === count.rows && sum === after.rows);
   for (const [nth, part] of parts.entries())
     yield* readWindow({ window: part, why, count: counts[nth] }, rules, pass);
 }
 
-/** The given count if it is young, else a new one. */
+/** The given count if it is new enough, otherwise another count. */
 async function freshCount(window: Window, count: Count | undefined, { service }: RunRules): Promise<Count> {
   const isFresh =
-    count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME);
+    count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME_MS);
   return isFresh ? count : await service.count(window);
 }

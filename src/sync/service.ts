@@ -1,19 +1,17 @@
-import { BodyError } from "../base/errors.ts";
-import { plural } from "../base/text.ts";
 import { type Notice, type RawLine, type UsualNames, warning } from "./event.ts";
-import { describe, type Window } from "./window.ts";
+import type { Window } from "./window.ts";
 
 /**
- * A row before it is admitted to the output. `key` and `cursor` are for comparing only. `key` is the JSON of the row's key,
- * byte for byte in latin1 with its escapes resolved; an empty text means a row without one. `cursor` is a text as it
- * arrived, or the digits of a number.
+ * A row before the output. The program only compares `key` and `cursor`.
+ * `key`: the JSON of the row's key as latin1 without escapes; empty: the row has no key.
+ * `cursor`: the text as it arrived, or the digits of a number.
  */
 export type Row = {
   readonly raw: RawLine;
   readonly key: string;
   readonly cursor: string | null;
   readonly names?: UsualNames;
-  /** Whether it is suppressed: it counts as shown, and in nothing else. */
+  /** A suppressed row counts only as shown. */
   readonly isSuppressed?: boolean | undefined;
 };
 
@@ -21,77 +19,57 @@ export type Row = {
 export type Batch = readonly Row[];
 
 /**
- * The rows of a window at a moment of the service's clock. No row whose cursor is before `asked` came in later,
- * and none whose cursor is after `answered` was counted (both epoch ms).
- * `undated`: what the count of everything has beyond the dated rows; 0 where a date filter is set.
+ * The rows of a window at a moment of the service's clock, between `asked` and `answered` (epoch ms).
+ * Every row whose cursor is before `asked` was there. No row whose cursor is after `answered` was counted.
+ * `undated`: the count of everything minus the count of dated rows; 0 if the window has a date filter.
  */
 export type Count = {
   readonly rows: number;
   readonly undated: number;
-  /** False if the service does not count; then `rows` and `undated` are 0. */
+  /** False: the service does not count, and `rows` and `undated` are 0. */
   readonly known: boolean;
   readonly asked: number;
   readonly answered: number;
 };
 
-/** For a pass that is compared with no count. */
+/** The count for attempts that are not compared with a count. */
 export const NOT_COUNTED: Count = { rows: 0, undated: 0, known: false, asked: 0, answered: 0 };
 
-/** One page of a list. `size`: the page size that the service used; `total`: null if it did not count. */
+/** One page of a list. `size`: the page size that the service used. `total`: null if the service did not count. */
 export type Page = { readonly rows: Batch; readonly size: number; readonly total: number | null };
 
-/** `row`: undefined if the place is empty; `total`: as the same answer counts, null if it does not. */
+/** `row`: undefined if the place is empty. `total`: the total of the answer; null if the service did not count. */
 export type PlacedRow = { readonly row: Row | undefined; readonly total: number | null };
 
-/** All that the core asks of the world. */
+/** The functions that the core needs from the service, the clocks and the log. */
 export type Service = {
-  /** The page size that is asked for. */
+  /** The requested page size. */
   readonly pageSize: number;
   /**
-   * Asks the service how many rows a window contains now.
-   * @param once true: what time can heal is thrown, unless the answer says when to ask again; false: it is asked again
+   * Counts the rows of a window now.
+   * @param once true: a failure that time can correct is thrown, unless the answer names a time; false: the request is repeated
    * @throws TransientError, ConfigError or DataError
    */
   count(window: Window, once?: boolean): Promise<Count>;
   /**
-   * The window's export in batches. Ends only if the body ended properly; throws BodyError for what is wrong with its content.
-   * @param once as for `count`, for an export that could not be begun: fewer rows may succeed sooner
+   * The export of a window. It ends only if the body ended properly.
+   * @param once as for `count`, for an export that cannot begin, because an export of fewer rows may succeed
+   * @throws BodyError for an error in the content of the body
    */
   stream(window: Window, once?: boolean): AsyncIterable<Batch>;
-  /** The row at a place (1 and up) of the window's list; undefined if the list refuses or fails so deep. */
+  /** The row at a place (1 and up) of the window's list; undefined if the list refuses the place or fails there. */
   rowAt(window: Window, place: number): Promise<PlacedRow | undefined>;
-  /** One page of the window's list, newest first, 1-indexed. Throws BodyError for a page that cannot be fetched or parsed. */
+  /** A page (1 and up) of the window's list, newest first. @throws BodyError for a page that cannot be fetched or parsed */
   page(window: Window, number: number): Promise<Page>;
   /** The slugs of all sources that the key can read. @throws ConnectorError if the list cannot be read to its end */
   sources(): Promise<readonly string[]>;
-  /** Backs off after the given number of failures (1 and up) of the same work. */
+  /** Waits after the given number of failures (1 and up). */
   backOff(failures: number): Promise<void>;
   /** Epoch ms by the service's clock. */
   now(): number;
-  /** Ms that only grow, by this machine. */
+  /** Ms by this machine, never decreasing. */
   monotonic(): number;
   notify(notice: Notice): void;
 };
 
 export const warn = (service: Service, text: string): void => service.notify(warning(text));
-
-/** An export with more rows than this, and more than twice the count, may have no end. */
-const ENDLESS_ROWS = 10_000;
-
-/** Passes on the batches of an export. @throws BodyError once it shows far more rows than were counted */
-export async function* bounded(
-  batches: AsyncIterable<Batch>,
-  window: Window,
-  { known, rows, undated }: Count,
-): AsyncGenerator<Batch> {
-  const counted = known ? rows + undated : Number.POSITIVE_INFINITY;
-  let shown = 0;
-  for await (const batch of batches) {
-    yield batch;
-    shown += batch.length;
-    if (shown <= ENDLESS_ROWS || shown <= 2 * counted) continue;
-    throw new BodyError(
-      `Cannot read ${describe(window)} to its end: ${plural(shown, "row")} arrived, and the service counts ${plural(counted, "row")}`,
-    );
-  }
-}

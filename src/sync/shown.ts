@@ -1,15 +1,17 @@
+import { fromLatin1, toLatin1 } from "../base/text.ts";
 import { DAY_MS } from "../base/time.ts";
+import type { RawLine } from "./event.ts";
 import { SeenRows } from "./seen-rows.ts";
 
-/** The rows that the attempts at a window and its parts show, so that none is passed on twice. */
+/** The rows that the attempts at a window and its parts show, so that no row is emitted twice. */
 export class Shown {
   readonly seen: SeenRows;
-  /** Whether a row has no readable place among the days. */
+  /** Whether a row belongs to no known day. */
   hasUnplaced = false;
-  /** The newest cursor that may be the stream's, and its moment. */
+  /** The newest cursor that may become the stream's cursor, and its moment (epoch ms). */
   #newest: string | undefined;
   #newestAt = Number.NEGATIVE_INFINITY;
-  /** Rows by days since 1970. A day whose rows count no more stays, with 0. */
+  /** The number of rows by days since 1970. When counting begins again, the days stay with 0. */
   readonly #days = new Map<number, number>();
 
   constructor(expectedRows: number) {
@@ -22,13 +24,13 @@ export class Shown {
     this.#countNothing();
   }
 
-  /** Forgets rows that may not be what the service sent, so that they are passed on again. */
+  /** Forgets all rows after a damaged body, so that the correct rows are emitted. */
   forget(): void {
     this.seen.forget();
     this.#countNothing();
   }
 
-  /** Counts a row of a day; a row without a readable cursor may have none. */
+  /** Counts a row of a day. The day is infinite for a row without a readable cursor in a window without a beginning. */
   addTo(day: number): void {
     if (Number.isFinite(day)) this.#days.set(day, (this.#days.get(day) ?? 0) + 1);
   }
@@ -44,7 +46,7 @@ export class Shown {
     return this.#newestAt >= from && this.#newestAt < end ? this.#newest : undefined;
   }
 
-  /** The days between two moments (epoch ms) that have shown rows, and how many rows count. */
+  /** The days between two moments (epoch ms) that have shown rows, with their current numbers of rows. */
   daysBetween(from: number, end: number): readonly (readonly [day: number, rows: number])[] {
     return [...this.#days].filter(([day]) => day * DAY_MS >= from && day * DAY_MS < end);
   }
@@ -53,4 +55,20 @@ export class Shown {
     for (const day of this.#days.keys()) this.#days.set(day, 0);
     [this.#newest, this.#newestAt, this.hasUnplaced] = [undefined, Number.NEGATIVE_INFINITY, false];
   }
+}
+
+/** The moment of a cursor in ms, or a text if the cursor is more precise. */
+export function identityOf(cursor: string, at: number): number | string {
+  if (cursor.length === 24 && cursor.charCodeAt(23) === 90) return at;
+  const finer = /[.,]\d{3}(\d*[1-9])0*(?:\D|$)/.exec(cursor)?.[1];
+  // An epoch number in any unit that is not more precise than a millisecond.
+  if ([at / 1_000, at, at * 1_000, at * 1_000_000].some((number) => String(number) === cursor)) return at;
+  if (/^-?\d+(?:\.\d+)?$/.test(cursor)) return cursor;
+  return finer === undefined ? at : `${at}.${finer}`;
+}
+
+/** The content of a row without the spaces and escapes that an endpoint chose. */
+export function contentOf(raw: RawLine): string {
+  if (!raw.includes("\\u")) return JSON.stringify(JSON.parse(raw));
+  return toLatin1(JSON.stringify(JSON.parse(fromLatin1(raw))));
 }

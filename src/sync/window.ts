@@ -2,13 +2,16 @@ import { addDays, type Day, dayOf, startOf } from "../base/time.ts";
 
 /** The days that one request covers, both ends included. */
 export type Window =
-  /** Every day is before yesterday, so its rows only leave (for today). `source`: the rows of this source alone. */
+  /** Days before yesterday, from which rows can only disappear (move to today). `source`: only the rows of this source. */
   | { readonly kind: "closed"; readonly from: Day; readonly to: Day; readonly source?: string }
-  /** No upper filter, so that midnight or a wrong clock cannot cut it. `undated`: no lower one either, which includes the people without a date. */
+  /**
+   * Days without an upper filter, so that midnight or a wrong clock cannot cut the window.
+   * `undated`: no lower filter too, so that the window includes the people without a date.
+   */
   | { readonly kind: "open"; readonly from: Day; readonly undated: boolean }
   /** The people that match no date filter. */
   | { readonly kind: "undated" }
-  /** Everything, of a stream whose rows have no date to filter by. */
+  /** All rows of a stream without dates. */
   | { readonly kind: "all" };
 
 export type ClosedWindow = Extract<Window, { kind: "closed" }>;
@@ -21,8 +24,8 @@ export const hasUndated = (window: Window): boolean =>
   window.kind === "undated" || (window.kind === "open" && window.undated);
 
 /**
- * Halves closed days, the older half first, or divides an open window into its closed days and the rest. Both must have more
- * than one day. An open window leaves the people without a date to a window of their own, read before its last one.
+ * Halves closed days, older half first, or divides an open window into closed days, people without a date, and the rest.
+ * The window must have several days.
  */
 export function partsOf(window: DatedWindow, yesterday: Day): readonly Window[] {
   const { from } = window;
@@ -38,7 +41,7 @@ export function partsOf(window: DatedWindow, yesterday: Day): readonly Window[] 
   return window.undated ? [closed, { kind: "undated" }, open] : [closed, open];
 }
 
-/** The days of a window as names of files have them, such as `2026-01-01_2026-01-09`. */
+/** The days of a window for names of files, such as `2026-01-01_2026-01-09`. */
 export function spanName(window: Window): string {
   if (window.kind === "closed") return `${window.from}_${window.to}`;
   if (window.kind === "open" && !window.undated) return `${window.from}_now`;
