@@ -5,17 +5,16 @@ import { printable } from "../base/json.ts";
 import { encodingsOf, type Headers, isFramed } from "./headers.ts";
 import type { Usage } from "./usage.ts";
 
-/** Bytes that are worked on at once: texts from twice as many on are large objects to V8, and take several times as long. */
+/** The maximum length of a piece, because texts of twice this length are large objects to V8, which are several times slower. */
 const PIECE_BYTES = 64 * 1024;
 
-/** An answer's body as it arrives. */
+/** The body of an answer during its arrival. */
 export type Body = { readonly body: Readable; readonly headers: Headers };
 
 /**
- * The bytes of a body as they arrive, decompressed strictly: a missing trailer is an error. One that comes to its end without a
- * byte is empty, whatever its label says. A label that came twice is one label.
+ * The decompressed bytes of a body. A missing gzip trailer is an error. A body without a byte is empty, whatever its header says.
  * @param usage counts the bytes before decompression
- * @throws DataError for an encoding that was not asked for
+ * @throws DataError for an encoding that was not requested
  */
 export function bytesOf(what: string, { body, headers }: Body, usage: Usage): AsyncIterable<Buffer> {
   const encodings = encodingsOf(headers);
@@ -31,10 +30,8 @@ export function bytesOf(what: string, { body, headers }: Body, usage: Usage): As
 }
 
 /**
- * All that has arrived since the last look, in pieces of a good size. A pipe would hand on one arrival after the other from
- * a linked list, and while that is never empty the garbage collector keeps it from its first link on: a hundred megabytes
- * that were read long ago.
- * @param ifNone given in place of no byte
+ * Yields the arriving bytes in pieces. It replaces a pipe, whose linked list keeps old bytes in memory (100 MB) until it is empty.
+ * @param ifNone the only piece if no byte arrives
  */
 async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage, ifNone?: Buffer): AsyncGenerator<Buffer> {
   let isEmpty = true;
@@ -49,25 +46,21 @@ async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage, ifNone?: Buf
 /**
  * Reads a body to its end.
  * @param limit bytes after decompression
- * @throws DataError for a longer body, and for an encoding that was not asked for
+ * @throws DataError for a longer body, and for an encoding that was not requested
  */
 export async function readBody(what: string, answer: Body, limit: number, usage: Usage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
+  const text = `the answer is longer than ${limit / 1_048_576} MiB. No answer of this interface is so long`;
   try {
     for await (const chunk of bytesOf(what, answer, usage)) {
       size += chunk.length;
       chunks.push(chunk);
-      if (size > limit) throw tooLong(what, limit);
+      if (size > limit)
+        throw new DataError(`Cannot ${what}: ${text}. Check the address, or tell the service's owner`);
     }
     return Buffer.concat(chunks);
   } finally {
     answer.body.destroy();
   }
 }
-
-const tooLong = (what: string, limit: number): DataError =>
-  new DataError(
-    `Cannot ${what}: the answer is longer than ${limit / 1_048_576} MiB, which no answer of this interface is. ` +
-      "Check the address, or tell the service's owner",
-  );

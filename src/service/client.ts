@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import { type Dispatcher, request } from "undici";
 import type { Clock } from "../base/clock.ts";
 import { ConnectorError, TransientError } from "../base/errors.ts";
@@ -22,48 +21,49 @@ import {
   WITHOUT_FORM,
   wasNeverSent,
 } from "./error-table.ts";
-import { dateOf, encodingsOf, type Headers, isFramed, retryAfterMs, toHeaders } from "./headers.ts";
+import { dateOf, encodingsOf, isFramed, retryAfterMs, toHeaders } from "./headers.ts";
 import type { Limiter } from "./limiter.ts";
 import { type Logged, listText, requestText } from "./request-text.ts";
 import type { Usage } from "./usage.ts";
 
 const MAX_TRIES = 5;
-/** Tries while no connection has ever worked, or no answer was of the interface: a run that cannot work ends soon. */
+/** The number of tries before any connection or any correct answer, so that a run that cannot work ends soon. */
 const FIRST_TRIES = 2;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
-const UNSAID_RETRY_AFTER_MS = 10_000;
-/** A request that has waited this long for its rate limit in all gives up. */
+const DEFAULT_RETRY_AFTER_MS = 10_000;
+/** The maximum time that one request waits for its rate limit. */
 const MAX_LIMITED_MS = 1_800_000;
-/** No answer but an export and the result of a job is longer than this, decompressed. */
+/** The maximum length of a decompressed answer, except exports and results of jobs. */
 const ANSWER_BYTES = 33_554_432;
-/** The result of a look-up has all contacts of a company, and is paid for: it is read up to this length. */
+/** The maximum length of a result, which is paid for and may contain all contacts of a company. */
 const RESULT_BYTES = 268_435_456;
-/** Deadline of a complete answer, in idle timeouts; one about a job is paid for, and may be large. */
+/** Deadlines of a complete answer in idle timeouts. A result is paid for and may be large, so its deadline is longer. */
 const SILENCES = 2;
 const RESULT_SILENCES = 20;
-/** How long (ms) a POST under way may take to be answered when the run is to end: its answer says what was paid for. */
+/** The time that an open POST may still take when the run ends, because its answer says what was paid for. */
 const POST_GRACE_MS = 5_000;
 
 export type Query = Readonly<Record<string, string>>;
 
-/** An answer's bytes, and the moments (epoch ms by the service's clock) between which the service made it. */
+/** The bytes of an answer, and the times (epoch ms by the service's clock) between which the service made the answer. */
 export type Received = { readonly body: Buffer; readonly asked: number; readonly answered: number };
 
-/** An export under way. `idleMs`: how long no row may come while rows are wanted. `ended`: is given what came of it. */
+/** An open export. `idleMs`: the maximum time without a row while the reader waits for rows. */
 export type Export = Body & {
   readonly idleMs: number;
   readonly usage: Usage;
   readonly ended?: Ended | undefined;
 };
 
-/** Logs a request that is over. @param found what came with the answer @param error what is wrong with it */
+/** Logs an ended request. @param found what the answer contains @param error the error of the answer */
 type Ended = (found: string | undefined, error?: ConnectorError) => void;
 
 /**
- * The outcome of a POST. "limited": 429, every request of the key waits, then this one may be made again. "unsent": it has not
- * reached the service. "unanswered": it may have. `answered`: epoch ms by the service's clock; `value`: JSON, or else the text;
- * undefined: it broke off, or looks so.
+ * The outcome of a POST.
+ * - `limited` (429): every request of the key waits, then the POST may be made again.
+ * - `unsent`: the POST has not reached the service. `unanswered`: the POST may have reached the service.
+ * - `answered`: epoch ms by the service's clock. `value`: JSON or text; undefined: the answer broke off, or looks cut.
  */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
@@ -74,7 +74,7 @@ export type ClientOptions = {
   readonly apiKey: string;
   /** The address of the requests, for errors. */
   readonly place: Place;
-  /** A pool of connections. A POST gets a new connection, because a server may close an old one while the POST is written. */
+  /** A pool of connections. A POST gets a new connection, because a server may close an old connection during the POST. */
   readonly dispatcher: (reuse: boolean) => Dispatcher;
   readonly limiter: Limiter;
   readonly clock: Clock;
@@ -84,21 +84,15 @@ export type ClientOptions = {
   readonly idleTimeoutMs: number;
   /** Between 0 and 1; spreads the retries. */
   readonly random: () => number;
-  /** How often a request may fail before it is given up; `check` is less patient. */
+  /** The maximum number of failures of one request. */
   readonly tries?: number;
-  /** How long (ms) all requests together may wait; undefined: as each wants. */
+  /** The maximum time that all requests together wait; undefined: no limit. */
   readonly patienceMs?: number;
   /** Whether each request is logged. */
   readonly isVerbose?: boolean;
 };
 
-type Response = {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: Readable;
-  readonly asked: number;
-  readonly answered: number;
-};
+type Response = Body & Omit<Received, "body"> & { readonly status: number };
 
 type Asking = Logged & {
   /** The body of a POST; undefined: a GET. */
@@ -109,10 +103,10 @@ type Asking = Logged & {
   readonly silences?: number;
 };
 
-/** Takes an answer, whose end has a deadline until the reader lifts it. */
+/** Reads an answer before its deadline, or lifts the deadline. */
 type Read<Result> = (response: Response, deadline: Deadline, ended: Ended | undefined) => Promise<Result>;
 
-/** `status` is 0 if there was no answer; `waitMs` is 0 if the service does not say when it may be asked again. */
+/** `status`: 0 without an answer. `waitMs`: 0 if the service names no time for the next request. */
 type Failed = {
   readonly kind: "limited" | "failed";
   readonly error: ConnectorError;
@@ -124,18 +118,18 @@ type Tried<Result> = { readonly kind: "done"; readonly result: Result } | Failed
 
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
-/** An error may be a result too. */
+/** Whether an answer may be a result. An error may be a result too. */
 const isResult = (status: number): boolean => status !== 429 && !isRedirect(status);
 
-/** Talks to the service. Limits, times and retries GETs, and turns failures into errors of this program. */
+/** Makes the requests of one API key: limits and retries GETs, and turns failures into errors of this program. */
 export class Client {
-  /** The work so far of all clients of a run. */
+  /** The work of all clients of a run so far. */
   readonly usage: Usage;
   readonly #options: ClientOptions;
   #clockOffset: number | undefined;
-  /** Whether any answer has come. */
+  /** Whether any answer has arrived. */
   #hasConnected = false;
-  /** Whether any answer was one of the interface. */
+  /** Whether any answer had the form of the interface. */
   hasAnswered = false;
 
   constructor(options: ClientOptions) {
@@ -143,36 +137,37 @@ export class Client {
     this.usage = options.usage;
   }
 
-  /** Epoch ms by the service's clock, as far as its answers have shown it. */
+  /** Epoch ms by the service's clock; before the first answer by this machine's clock. */
   now(): number {
     return this.#options.clock.now() + (this.#clockOffset ?? 0);
   }
 
-  /** Ms that only grow, by this machine. */
+  /** Ms by this machine, never decreasing. */
   monotonic(): number {
     return this.#options.clock.monotonic();
   }
 
-  /** Whether any answer has shown the service's time. */
+  /** Whether any answer contained the service's time. */
   get knowsTime(): boolean {
     return this.#clockOffset !== undefined;
   }
 
-  /** The error of an address at which nothing of the service is. */
+  /** The error of an address without any path of the interface. */
   misplaced(what: string, path: string, cause: unknown): ConnectorError {
     const { base, place } = this.#options;
     return addressError(what, place, [serviceUrl(base, path).pathname, base.pathname], cause);
   }
 
-  /** The error of an answer of this service. `what` is the end of "Cannot …", such as "collect a company look-up". */
+  /** The error of an answer. @param what the end of "Cannot …", such as "collect a company look-up" */
   refusal(what: string, status: number, code: string | undefined): ConnectorError {
     return statusError(what, this.#options.place, status, code);
   }
 
   /**
+   * GETs JSON.
    * @param what the end of "Cannot …" for errors, such as "count people"
-   * @param parse returns undefined for what is not of the expected form, and so asks again
-   * @param once whether a failure is not tried again, unless the answer says when
+   * @param parse returns undefined for JSON of another form, so that the client asks again
+   * @param once true: a failure is not tried again, unless the answer names a time
    */
   getJson<Value>(
     what: string,
@@ -195,8 +190,8 @@ export class Client {
   }
 
   /**
-   * GETs an answer whose status is a part of it. 429 is still waited for, and no redirect is one.
-   * @param read returns undefined for what is an error, which is then retried or thrown
+   * GETs an answer with any status except 429 and redirects.
+   * @param read returns undefined for an error, so that the client asks again or throws
    */
   ask<Value>(
     what: string,
@@ -213,12 +208,9 @@ export class Client {
     });
   }
 
-  /**
-   * Opens an export. Its reader meets the failures that come after the first byte.
-   * @param once whether an export that could not be begun is not asked for again, unless the answer says when
-   */
+  /** Opens an export. Its reader handles failures after the first byte. @param once as for `getJson` */
   open(what: string, path: string, query: Query, once = false): Promise<Export> {
-    // An export without rows may have no content; counts say whether there should be any.
+    // An export without rows may have no content (204). The count decides whether rows are missing.
     const accepts = (status: number): boolean => status === 200 || status === 204;
     const asking = { what, path, query, once, accepts, isExport: true };
     return this.#retry(asking, async ({ status, body, headers }, deadline, ended) => {
@@ -228,14 +220,14 @@ export class Client {
     });
   }
 
-  /** Resolves when a request may start. Rejects at once when the run is to end. */
+  /** Waits until a request may start. @throws the reason of the run's end */
   async requestSlot(): Promise<void> {
     const { limiter, signal } = this.#options;
     signal.throwIfAborted();
     await this.#wait(() => limiter.take(signal));
   }
 
-  /** POSTs once, in a turn that was taken before; whatever happens, nothing is sent a second time. */
+  /** POSTs once, and never a second time. The caller must wait for `requestSlot` before. */
   async post(what: string, path: string, body: unknown): Promise<Posted> {
     const json = JSON.stringify(body);
     const asking = { what, path, json, accepts: isResult, silences: RESULT_SILENCES };
@@ -253,8 +245,8 @@ export class Client {
   }
 
   /** Waits before the n-th retry: exponentially longer, with full jitter. */
-  async backOff(failures: number): Promise<void> {
-    await this.#pause(this.#pauseMs(failures));
+  backOff(failures: number): Promise<void> {
+    return this.#pause(this.#pauseMs(failures));
   }
 
   async #retry<Result>(asking: Asking, read: Read<Result>): Promise<Result> {
@@ -263,19 +255,19 @@ export class Client {
       await this.requestSlot();
       const tried = await this.#try(asking, read);
       if (tried.kind === "done") return tried.result;
-      if (tried.kind === "failed") {
+      const { kind, error, waitMs } = tried;
+      if (kind === "failed") {
         failures += 1;
         await this.#waitToRetry(asking, tried, failures);
         continue;
       }
       this.#requirePatience(tried);
-      limitedMs += tried.waitMs;
-      if (limitedMs > MAX_LIMITED_MS)
-        throw new TransientError(tried.error.message, { cause: tried.error, scope: "run" });
+      limitedMs += waitMs;
+      if (limitedMs > MAX_LIMITED_MS) throw new TransientError(error.message, { cause: error, scope: "run" });
     }
   }
 
-  /** @throws the error of a request that is given up */
+  /** @throws the error of a request that is not made again */
   async #waitToRetry({ what, once }: Asking, failed: Failed, failures: number): Promise<void> {
     const { error, waitMs } = failed;
     const isUnsent = wasNeverSent(error);
@@ -295,7 +287,7 @@ export class Client {
     await this.#pause(pauseMs);
   }
 
-  /** @throws a TransientError that says how long the service wants to be left alone, if that is too long for this run */
+  /** @throws TransientError if the service requires a longer wait than this run allows */
   #requirePatience({ error, waitMs }: Failed): void {
     const { patienceMs = Number.POSITIVE_INFINITY, clock } = this.#options;
     if (waitMs === 0 || this.usage.waitedMs + waitMs <= patienceMs) return;
@@ -318,7 +310,7 @@ export class Client {
       return { kind: "done", result: await read(response, deadline, ended) };
     } catch (error) {
       deadline.close();
-      // A POST may have been taken, whatever ends the run.
+      // A POST may have been accepted, whatever ends the run.
       if (json === undefined) signal.throwIfAborted();
       const failed = this.#failed(what, deadline.signal.reason ?? error, response);
       ended?.(undefined, failed.error);
@@ -326,7 +318,7 @@ export class Client {
     }
   }
 
-  /** Logs a request once it is over; undefined: no request is logged. */
+  /** Returns a function that logs an ended request; undefined: requests are not logged. */
   #logOf(asking: Asking, statusOf: () => number | undefined): Ended | undefined {
     const { isVerbose, clock, notify } = this.#options;
     if (isVerbose !== true) return undefined;
@@ -362,7 +354,7 @@ export class Client {
     });
     const { statusCode, body } = answer;
     const headers = toHeaders(answer.headers);
-    // A body that is given up before its end emits an error event, which may have no listener left.
+    // A body that is destroyed before its end emits an error event, which may have no other listener.
     body.on("error", () => undefined);
     this.#hasConnected = true;
     const took = clock.monotonic() - sent;
@@ -374,16 +366,16 @@ export class Client {
     return { status: statusCode, headers, body, asked, answered: answered + 1_000 };
   }
 
-  /** The failure of a request, whose key waits if it is limited. A failure of this program is thrown as it is. */
+  /** The failure of a request. If the key is limited, all its requests wait. @throws a bug of this program */
   #failed(what: string, cause: unknown, response: Response | undefined): Failed {
     if (isBug(cause)) throw cause;
     const { place, limiter, clock, notify } = this.#options;
     const error = cause instanceof ConnectorError ? cause : networkError(what, place, cause);
     this.hasAnswered ||= isOfInterface(error);
     const { status = 0, headers = {}, answered = 0 } = response ?? {};
-    // A quota that is used up may come as 429 too, and no wait of ours outlasts it.
+    // A used quota may also have the status 429, but no wait helps.
     const isLimited = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "");
-    const waitMs = retryAfterMs(headers, answered) ?? (isLimited ? UNSAID_RETRY_AFTER_MS : 0);
+    const waitMs = retryAfterMs(headers, answered) ?? (isLimited ? DEFAULT_RETRY_AFTER_MS : 0);
     if (!isLimited) return { kind: "failed", error, status, waitMs };
     limiter.block(waitMs);
     notify({ kind: "limited", until: clock.now() + waitMs });
@@ -401,16 +393,16 @@ export class Client {
     return this.refusal(what, status, envelopeCode(toJson(text)));
   }
 
-  /** Throws the error of an answer that is no result. */
+  /** @throws the error of an answer without a result */
   #unusable(what: string, { status }: Response, value: unknown): never {
     const code = envelopeCode(value);
     if (status >= 300 || code !== undefined) throw this.refusal(what, status, code);
     throw answerWithoutForm(what, this.#options.place, value, !this.hasAnswered);
   }
 
-  async #pause(ms: number): Promise<void> {
+  #pause(ms: number): Promise<void> {
     const { clock, signal } = this.#options;
-    await this.#wait(() => clock.sleep(ms, signal));
+    return this.#wait(() => clock.sleep(ms, signal));
   }
 
   async #wait(until: () => Promise<void>): Promise<void> {
@@ -424,15 +416,15 @@ export class Client {
   }
 }
 
-/** Undefined if the bytes are no JSON, or are nested too deep. */
+/** The JSON of an answer; undefined for other text, or JSON that is nested too deep. */
 const toJson = (bytes: Buffer | undefined): unknown => bytes && jsonIn(bytes.toString("utf8"));
 
 const jsonIn = (text: string): unknown => tryParseJson(text.replace(/^\ufeff/, ""));
 
-/** A text that is no JSON and begins as JSON or markup does, without its end. */
+/** Text that begins like JSON or markup and has no end. */
 const CUT = /^\s*(?:[-\d{["]|(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\s*$|<(?![\s\S]*>\s*$))/;
 
-/** JSON, or else the text; undefined for one that is empty, or looks cut. @param isEnded whether it cannot be cut */
+/** JSON or text; undefined for an empty or cut text. @param isEnded whether the text cannot be cut */
 function toValue(bytes: Buffer | undefined, isEnded: boolean): unknown {
   const text = bytes?.toString("utf8") ?? "";
   const json = jsonIn(text);
@@ -440,5 +432,5 @@ function toValue(bytes: Buffer | undefined, isEnded: boolean): unknown {
   return text.trim() === "" || (!isEnded && CUT.test(text)) ? undefined : text;
 }
 
-/** Whether a cut would have been an error: the answer says its length, or comes in chunks or compressed. */
+/** Whether a cut answer would be an error, because the answer has a length, chunks or compression. */
 const hasEnd = ({ headers }: Response): boolean => isFramed(headers) || encodingsOf(headers).length > 0;

@@ -1,18 +1,18 @@
 import { DEADLINE } from "./error-table.ts";
 
-/** Ends a request before its answer does: at a deadline, or with the run. */
+/** Aborts a request at a deadline, or at the end of the run. */
 export type Deadline = {
-  /** Its reason says why the request was ended. */
   readonly signal: AbortSignal;
-  /** From now on only the end of the run ends the request. */
+  /** Removes the deadline, so that only the end of the run aborts the request. */
   lift(): void;
-  /** The request is over. */
+  /** Ends the deadline of an ended request. */
   close(): void;
 };
 
 /**
+ * Opens a deadline.
  * @param totalMs the time from the request to the end of its answer
- * @param graceMs the time that the request still has when the run is to end
+ * @param graceMs the additional time after the end of the run
  */
 export function openDeadline(run: AbortSignal, totalMs: number, graceMs: number): Deadline {
   const controller = new AbortController();

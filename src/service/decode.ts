@@ -4,23 +4,22 @@ import type { RawLine } from "../sync/event.ts";
 import type { RowNotes } from "./row-notes.ts";
 
 const LINE_FEED = 10;
-/** A line longer than this (bytes) is no row; a missing newline must not eat the memory. */
-const LONGEST_LINE = 16 * 1024 * 1024;
-/** The first bytes of a body tell its form. */
+/** The maximum length of a line, so that a missing newline does not fill the memory. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** The form of a body is recognized by this number of first bytes. */
 const HEAD_BYTES = 1024;
 const GZIP = "\x1f\x8b";
 const BYTE_ORDER_MARK = "\xef\xbb\xbf";
 
 /**
- * Turns the bytes of a body into latin1 texts, one byte a character: V8 splits, parses and joins those fastest, and the
- * bytes come out again as they were. Each text ends with a line, so that no line need be put together by copying a text,
- * and no text ends within a character or an escape. On the way it
- * - replaces a line that is not UTF-8 by one that is no JSON, so that the rest of the body is read, up to its check sum,
- * - drops a byte order mark,
- * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some readers of our output,
- * - replaces escaped halves of surrogate pairs by U+FFFD, and notes each.
+ * Turns the bytes of a body into latin1 texts, because V8 is fastest with one byte a character, and the output has the same bytes.
+ * Each text ends at the end of a line, so that lines are not copied, and no character or escape is cut. The function also
+ * - replaces a line that is not UTF-8 by text that is not JSON, so that the rest of the body is read, up to its check sum,
+ * - removes a byte order mark,
+ * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some programs,
+ * - replaces and counts escaped halves of surrogate pairs (U+FFFD).
  * @param what the end of "Cannot …" for errors
- * @throws BodyError for a line over 16 MiB, FormError for a body that does not begin as lines of JSON do
+ * @throws BodyError for a line over 16 MiB, FormError for a body that does not begin like lines of JSON
  */
 export async function* decodedTexts(
   what: string,
@@ -48,12 +47,12 @@ export async function* decodedTexts(
     }
     begun.push(chunk.subarray(end));
     length += chunk.length - end;
-    if (length > LONGEST_LINE) throw new BodyError(`Cannot ${what}: a line is longer than 16 MiB`);
+    if (length > MAX_LINE_BYTES) throw new BodyError(`Cannot ${what}: a line is longer than 16 MiB`);
   }
   if (length > 0) yield textOf(Buffer.concat(begun));
 }
 
-/** Whether a body has lines, by the bytes that have come so far; false: not known yet. @throws BodyError if it has none */
+/** Whether the first bytes of a body show lines; false: more bytes are needed. @throws BodyError for another form */
 function hasLines(what: string, bytes: Buffer, key: string): boolean {
   const head = bytes.toString("latin1", 0, HEAD_BYTES).replace(BYTE_ORDER_MARK, "").trimStart();
   const form = formOf(head, key);
@@ -62,7 +61,7 @@ function hasLines(what: string, bytes: Buffer, key: string): boolean {
 }
 
 const PAGE = "a web page or XML";
-/** How a body begins that is not JSON lines, and what it is then. */
+/** The beginnings of bodies of other forms, and the names of these forms. */
 const FORMS: readonly (readonly [begins: RegExp, form: string])[] = [
   [/^(?:\xff\xfe|\xfe\xff|\S?\0)/, "UTF-16 text"],
   [/^</, PAGE],
@@ -71,7 +70,7 @@ const FORMS: readonly (readonly [begins: RegExp, form: string])[] = [
   [/^(?:data|event|id|retry)?:/, "a stream of events (SSE)"],
 ];
 
-/** The form of a body that is not JSON lines, by its first bytes; undefined: not known. @param key the name of a column, if it is CSV */
+/** The form of a body by its first bytes; undefined: lines of JSON, or unknown. @param key the name of a column of a CSV */
 function formOf(head: string, key: string): string | undefined {
   if (head.startsWith(GZIP)) return "compressed more often than it says";
   const cells = (/^.*/.exec(head)?.[0] ?? "").split(/[,;\t|]/).map((cell) => cell.replace(/^\W+|\W+$/g, ""));
@@ -79,7 +78,7 @@ function formOf(head: string, key: string): string | undefined {
   return FORMS.find(([begins]) => begins.test(head))?.[1] ?? (isTable ? "a table (CSV)" : undefined);
 }
 
-/** A page of a gateway passes: the next export may be lines again. */
+/** The error of a body of another form. A web page of a gateway is a BodyError, because the next export may be correct. */
 export function formError(what: string, form: string): BodyError {
   const Failure = form === PAGE ? BodyError : FormError;
   return new Failure(
@@ -87,7 +86,7 @@ export function formError(what: string, form: string): BodyError {
   );
 }
 
-/** The bytes as latin1. Within JSON 0xff is nothing, and a line keeps its length. */
+/** The bytes as latin1. Lines that are not UTF-8 become as many characters 0xff, which are never JSON. */
 function decode(bytes: Buffer): string {
   const text = bytes.toString("latin1");
   if (isUtf8(bytes)) return text;
@@ -96,7 +95,7 @@ function decode(bytes: Buffer): string {
   return text.split("\n").map(jsonOf).join("\n");
 }
 
-/** The JSON text of a value as a line of ours, cleaned as the lines of an export are, with every number as it was written. */
+/** Cleans the JSON text of a value like the lines of an export. Numbers do not change. */
 export const toRawLine = (json: string, notes: RowNotes): RawLine =>
   escapeSeparators(replaceLoneSurrogates(json, notes)) as RawLine;
 
@@ -106,10 +105,7 @@ const SEPARATORS = [
   ["\xc2\x85", "\\u0085"],
 ] as const;
 
-/**
- * UTF-8 is self-synchronizing, so these bytes mean nothing else; outside a string they would be no JSON either way. To
- * find none, `replaceAll` takes up to twice as long as `includes`.
- */
+/** Escapes separators of lines. In UTF-8 their bytes mean nothing else. `includes` comes first, because it is twice as fast. */
 const escapeSeparators = (text: string): string =>
   SEPARATORS.filter(([bytes]) => text.includes(bytes)).reduce(
     (escaped, [bytes, instead]) => escaped.replaceAll(bytes, instead),
@@ -120,7 +116,7 @@ const escapeSeparators = (text: string): string =>
 const SURROGATE_ESCAPE =
   /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)/g;
 
-/** Replaces escaped halves of surrogate pairs, which no UTF-8 reader can take, by U+FFFD, and notes each. */
+/** Replaces and counts escaped halves of surrogate pairs, because readers of UTF-8 refuse them. */
 function replaceLoneSurrogates(json: string, notes: RowNotes): string {
   if (!json.includes("\\u") || !(json.includes("\\ud") || json.includes("\\uD"))) return json;
   return json.replace(SURROGATE_ESCAPE, (found, half: string | undefined) => {

@@ -13,25 +13,18 @@ import { trusted } from "./trust.ts";
 export type { Dispatcher } from "undici";
 
 const CONNECT_TIMEOUT_MS = 15_000;
-/**
- * How long (ms) each address of a name but the last may take to connect. With Node's 250 no host is reached that is farther away
- * and has another address that does not work.
- */
+/** The time to connect to each address of a name except the last. Node's 250 ms are too short for distant hosts. */
 const ADDRESS_TIMEOUT_MS = 3_000;
 setDefaultAutoSelectFamilyAttemptTimeout(
   Math.max(ADDRESS_TIMEOUT_MS, getDefaultAutoSelectFamilyAttemptTimeout()),
 );
 
-export type DispatcherOptions = {
-  /** False: each request has a connection of its own. */
-  readonly reuse: boolean;
-  /** Whether the key may leave in clear for another machine than this one. */
-  readonly insecure: boolean;
-};
+/** `reuse`: false: each request opens a connection. `insecure`: whether the key may be sent unencrypted to another machine. */
+export type DispatcherOptions = { readonly reuse: boolean; readonly insecure: boolean };
 
 /**
- * A pool of connections. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are honoured, but no proxy is asked for this very machine.
- * For https, the CAs of Node, of the machine, and of NODE_EXTRA_CA_CERTS and SSL_CERT_FILE are trusted.
+ * A pool of connections. It obeys HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for this machine's own addresses.
+ * For https it trusts the CAs of Node, of the machine, and of NODE_EXTRA_CA_CERTS and SSL_CERT_FILE.
  */
 export function openDispatcher(
   base: URL,
@@ -51,9 +44,9 @@ export function openDispatcher(
   const { uri, credentials } = proxy;
   return new ProxyAgent({
     ...{ ...options, ...credentials, uri, requestTls: connect },
-    // A socks proxy would be asked by TLS.
+    // With this option, undici would use TLS with a socks proxy.
     ...(!uri.startsWith("socks5:") && { proxyTls: connect }),
-    // As every other client does it: only https is tunnelled through a proxy, http is asked of it.
+    // Like other clients: only https uses a tunnel through a proxy.
     proxyTunnel: false,
   });
 }
@@ -63,7 +56,7 @@ const LOOPBACK = [
   { address: "::1", family: 6 },
 ];
 
-/** `*.localhost` is this machine (RFC 6761, 6.3), whatever a DNS says: no key leaves in clear. */
+/** Looks up `*.localhost` without DNS, because it is this machine (RFC 6761, 6.3). So no unencrypted key is sent elsewhere. */
 const lookupLoopback: LookupFunction = (_, { all = false }, callback) => {
   if (all) callback(null, LOOPBACK);
   else callback(null, "127.0.0.1", 4);

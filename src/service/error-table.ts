@@ -13,30 +13,31 @@ import { FILTER_NAMES } from "../sync/state.ts";
 type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) => ConnectorError;
 
 /**
- * When a submission that the service refused may be made again: when the rate limit allows it, when time has passed,
- * at once for another item, never because the refusal is the item's answer, or after the operator has acted.
+ * The time when a refused submission may be made again.
+ * - `limit`: when the rate limit allows it. `time`: later. `operator`: after the operator has acted.
+ * - `other-item`: at once for another item. `is-answer`: never, because the refusal is the item's answer.
  */
 export type RetryWhen = "limit" | "time" | "other-item" | "is-answer" | "operator";
 
 export type Failure = {
-  /** The one to act: ConfigError the operator, TransientError time, DataError the service's owner. */
+  /** The class says who must act. ConfigError: the operator. TransientError: time. DataError: the service's owner. */
   readonly error: ErrorClass;
   /** The problem, as the end of "Cannot <do it> at <host>: …". */
   readonly wrong: string;
-  /** The remedy. `{url}`, `{address}` and `{newKey}` become the names in `SettingNames`. */
+  /** The remedy, in which `worded` replaces `{url}`, `{address}` and `{newKey}`. */
   readonly remedy: string;
-  /** The meaning for a submission; undefined: the service may have taken the submission. */
+  /** The meaning for a submission; undefined: the service may have accepted the submission. */
   readonly submission?: RetryWhen | undefined;
-  /** "stream": the key cannot read this stream, but others. "run": it can read nothing. Undefined: not known. */
+  /** "stream": the key cannot read this stream. "run": the key can read nothing. Undefined: not known. */
   readonly scope?: ErrorScope | undefined;
 };
 
-/** The settings that an API is opened with, as a person must know them. */
+/** The names of an API's settings in messages. */
 export type SettingNames = {
   readonly url: string;
-  /** All settings that make up an address. */
+  /** All settings that an address consists of. */
   readonly address: string;
-  /** The way to get a new key and where to put it; `{key}` becomes the next one. */
+  /** How to get a new key, and where to put the key. `{key}` becomes `key`. */
   readonly newKey: string;
   readonly key: string;
 };
@@ -57,24 +58,28 @@ export const EXTERNAL_API: SettingNames = {
 
 /** The address of a request. */
 export type Place = {
-  /** A name, and a port unless it is the usual one. */
+  /** A name, also with an unusual port. */
   readonly host: string;
   readonly settings: SettingNames;
-  /** The variable that names a proxy for it, if one does. */
-  readonly proxy?: string;
-  /** Says which files of CAs that variables name cannot be used, and why. */
+  /** The variable that names a proxy for the address. */
+  readonly proxy?: string | undefined;
+  /** Describes the CA files that variables name and that cannot be used. */
   readonly caProblems?: () => readonly string[];
 };
 
 const failures =
-  (error: ErrorClass, usually?: RetryWhen) =>
-  (wrong: string, remedy: string, submission = usually, scope?: ErrorScope): Failure => ({
+  (error: ErrorClass, usually?: RetryWhen, scope?: ErrorScope) =>
+  (wrong: string, remedy: string, submission = usually): Failure => ({
     ...{ error, wrong, remedy, submission, scope },
   });
 
 const config = failures(ConfigError, "operator");
+/** A failure that the whole key has. */
+const keyFailure = failures(ConfigError, "operator", "run");
+/** A failure of every connection until the operator acts. */
+const noConnection = failures(ConfigError, "operator", "service");
 const transient = failures(TransientError);
-/** The answer for one item. Where no item was asked for, the service contradicts its interface. */
+/** The answer for one item. If the request names no item, the service contradicts its interface. */
 const answer = failures(DataError);
 
 const AGAIN = "The service may be unwell: run again later, and tell its owner if it continues";
@@ -86,29 +91,20 @@ const RATE_LIMITED = transient(
   "time",
 );
 
-const REFUSED_ITEM = config("the service refuses the request", "Check the configured items", "other-item");
-
-const UNANSWERED = transient("the service or its gateway could not answer", AGAIN);
-
-/** Every code of the interface. A new code is a row here. */
+/** The codes of the interface. */
 export const FAILURES = {
-  INVALID_API_KEY: config(
-    "the API key is missing, malformed, unknown or revoked",
-    "{newKey}",
-    "operator",
-    "run",
-  ),
-  ENDPOINT_NOT_ON_PLAN: config(
-    "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
-    "Use a key of the right plan, or take the stream out of the sync",
+  INVALID_API_KEY: keyFailure("the API key is missing, malformed, unknown or revoked", "{newKey}"),
+  ENDPOINT_NOT_ON_PLAN: failures(
+    ConfigError,
     "operator",
     "stream",
+  )(
+    "the plan of this API key does not include this endpoint (people and companies need Enterprise, e-mail checks need Agency)",
+    "Use a key of the right plan, or take the stream out of the sync",
   ),
-  SUBSCRIPTION_INACTIVE: config(
+  SUBSCRIPTION_INACTIVE: keyFailure(
     "the workspace has no active subscription",
-    "Renew the subscription of the key's workspace",
-    "operator",
-    "run",
+    "Renew the subscription of the workspace that this key belongs to",
   ),
   SOURCE_NOT_ALLOWED: config(
     "the organization has no access to the requested source",
@@ -134,19 +130,12 @@ export const FAILURES = {
   RATE_LIMIT_EXCEEDED: RATE_LIMITED,
   RATE_LIMITED,
   INTERNAL_ERROR: transient("the service failed", AGAIN),
-  ORG_KIND_UNAVAILABLE: transient(
-    "the service could not confirm the plan for a moment",
-    "Run again later",
-    "time",
-  ),
+  ORG_KIND_UNAVAILABLE: transient("the service could not confirm the plan now", "Run again later", "time"),
   STREAM_FAILED: { error: BodyError, wrong: "the service broke off the export", remedy: AGAIN },
   JOB_NOT_FOUND: answer("there is no such job for this organization", "The next runs ask again"),
   COMPANY_NOT_FOUND: answer("no company was found for the domain", "Nothing was charged", "is-answer"),
   SOURCE_NOT_VERIFIABLE: answer("this source cannot be checked", "Leave it out", "is-answer"),
 } as const satisfies Record<string, Failure>;
-
-/** For a connection that no request can have before the operator has acted. */
-const noConnection = (wrong: string, remedy: string): Failure => config(wrong, remedy, "operator", "service");
 
 const UNTRUSTED = noConnection(
   "its certificate is signed by no authority that this machine trusts",
@@ -177,18 +166,16 @@ export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
 
 const REFUSED = config("the service refuses the request", "Check {url} and the other settings");
 
-/** Other statuses by which a service says that it did nothing. */
-const DONE_NOTHING: ReadonlySet<number> = new Set([
-  402, 405, 406, 410, 411, 412, 414, 415, 417, 421, 426, 428, 431, 451,
-]);
+/** Other statuses of a service that did nothing. */
+const DONE_NOTHING = [402, 405, 406, 410, 411, 412, 414, 415, 417, 421, 426, 428, 431, 451];
 
-/** Whether a redirect asks for the same request at another address. After a 302 or 303 the service may have done its work. */
+/** Whether a redirect requests a repetition elsewhere. Before the redirects 302 and 303 the service may have done its work. */
 export const isPlainRedirect = (status: number): boolean => [301, 307, 308].includes(status);
 
 /** The code of a request that was not answered within its time. */
 export const DEADLINE = "ANSWER_TIMEOUT";
 
-/** Errors of the connection, by Node's and undici's codes, and what a proxy answered in place of a tunnel. */
+/** Errors of the connection by the codes of Node and undici, and refusals of proxies. */
 export const NETWORK: ReadonlyMap<string, Failure> = new Map([
   ["ECONNREFUSED", transient("the connection was refused", "Check {url} and whether the service is up")],
   ["ENOTFOUND", transient("the host name is not known", "Check {url} and the DNS of this machine")],
@@ -218,20 +205,20 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
 
 const OTHER_NETWORK = transient("the connection broke", "Check the network between here and the service");
 
-/** Codes look like this; anything else in their place may be anything, so it is never repeated. */
+/** The form of a code. Other text is never repeated, because it may contain a secret. */
 const CODE = /^[A-Z][A-Z_]{2,40}$/;
 
-/** The code of the service's error envelope, if the value is one. */
+/** The code of the service's error envelope; undefined for another value. */
 export function envelopeCode(value: unknown): string | undefined {
   if (!isObject(value) || value["success"] !== false || !isObject(value["error"])) return undefined;
   return knownCode((value["error"] as { code?: unknown }).code);
 }
 
-/** A code of the service, or "an unknown code" for a text that may be anything. */
+/** A code of the service, or "an unknown code" for other text. */
 export const knownCode = (code: unknown): string =>
   typeof code === "string" && CODE.test(code) ? code : "an unknown code";
 
-/** Codes that say that the account has run dry: no wait helps, and no item is at fault. */
+/** Codes of an account without credits or quota, which no wait and no other item can change. */
 export const OUT_OF_CREDITS: ReadonlySet<string> = new Set(["INSUFFICIENT_CREDITS", "QUOTA_EXCEEDED"]);
 
 /** An error answer. `what` is the end of "Cannot …", such as "count people". */
@@ -242,15 +229,11 @@ export function statusError(
   code: string | undefined,
 ): ConnectorError {
   const failure = failureOfCode(code) ?? failureOfStatus(status);
-  const named = code === undefined ? undefined : printable(code);
-  const detail = named === undefined ? `status ${status}` : `${named}, status ${status}`;
+  const detail = `${code === undefined ? "" : `${printable(code)}, `}status ${status}`;
   return toError(what, place, failure, { detail, code });
 }
 
-/**
- * When a refused submission may be made again, by its code or else its status. Undefined for one that the service may
- * have taken: a server failed or got no answer itself, or the status is no refusal.
- */
+/** The time when a refused submission may be made again; undefined: the service may have accepted the submission. */
 export function retryWhen(status: number, code: string | undefined): RetryWhen | undefined {
   const byStatus = status < 400 ? undefined : failureOfStatus(status).submission;
   return failureOfCode(code)?.submission ?? byStatus;
@@ -264,10 +247,10 @@ function failureOfStatus(status: number): Failure {
   const known = STATUSES.get(status);
   if (known !== undefined) return known;
   if (status >= 500) return FAILURES.INTERNAL_ERROR;
-  return DONE_NOTHING.has(status) ? REFUSED : { ...REFUSED, submission: undefined };
+  return DONE_NOTHING.includes(status) ? REFUSED : { ...REFUSED, submission: undefined };
 }
 
-/** A request that got no answer. */
+/** The error of a request without an answer. */
 export function networkError(what: string, place: Place, cause: unknown): ConnectorError {
   const detail = codeInChain(cause);
   const failure = NETWORK.get(detail ?? "") ?? OTHER_NETWORK;
@@ -279,33 +262,29 @@ export function networkError(what: string, place: Place, cause: unknown): Connec
   return toError(what, place, { ...failure, remedy: remedies.join(". ") }, { detail, cause });
 }
 
-/** Codes of failures that can come after the first byte of a request has left. */
-const AFTER_SENDING: ReadonlySet<string> = new Set([
-  "UND_ERR_HEADERS_TIMEOUT",
-  "UND_ERR_BODY_TIMEOUT",
-  DEADLINE,
-]);
+/** Codes of failures that may occur after the program has sent a part of a request. */
+const AFTER_SENDING = ["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", DEADLINE];
 
-/** Whether a request that got no answer cannot have reached the service. */
+/** Whether a request without an answer cannot have reached the service. */
 export function wasNeverSent(cause: unknown): boolean {
   const code = codeInChain(cause) ?? "";
   const call = callInChain(cause);
   if (call !== undefined) return call === "connect" || call === "getaddrinfo";
-  return NETWORK.has(code) && !AFTER_SENDING.has(code);
+  return NETWORK.has(code) && !AFTER_SENDING.includes(code);
 }
 
-/** Whether a failure is this program's own: those of connections and bodies have a code. */
+/** Whether a failure is a bug of this program. Failures of connections and bodies have a code. */
 export const isBug = (error: unknown): boolean =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind) &&
   codeInChain(error) === undefined;
 
-/** The code of an answer that is not of the interface. */
+/** The code of an answer without the form of the interface. */
 export const WITHOUT_FORM = "ANSWER_WITHOUT_FORM";
 
 /**
- * An answer without what was asked for, and without a reason.
- * @param value JSON, or else the text
- * @param isFirst whether no answer of the interface came before it
+ * The error of an answer without a result and without an error code.
+ * @param value JSON, or text that is not JSON
+ * @param isFirst whether no earlier answer had the form of the interface
  */
 export function answerWithoutForm(what: string, place: Place, value: unknown, isFirst: boolean) {
   const text = typeof value === "string" ? value : "";
@@ -319,40 +298,28 @@ export function answerWithoutForm(what: string, place: Place, value: unknown, is
   return toError(what, place, { ...transient(wrong, remedy), scope }, { code: WITHOUT_FORM });
 }
 
-/**
- * The error of an address at which not even the documented paths have anything.
- * @param path of the request, and of the base URL
- */
+/** The error of an address without any path of the interface. @param path the paths of the request and of the base URL */
 export function addressError(what: string, place: Place, [path, base]: readonly string[], cause: unknown) {
   const wrong = `the service has nothing at ${path}`;
   const remedy = base === "/" ? "Check {url}" : `Check {url} (${base})`;
   return toError(what, place, noConnection(wrong, remedy), { detail: "status 404", cause });
 }
 
-/** Whether an error has a code of the interface: then the service has answered. */
+/** Whether an error has a code of the interface, so that the service has answered. */
 export const isOfInterface = ({ code = "" }: ConnectorError): boolean => Object.hasOwn(FAILURES, code);
 
-/** The service's error line at the end of an export. */
+/** The error for the service's error line at the end of an export. */
 export function streamError(what: string, code: string): ConnectorError {
   const { error, wrong, remedy } = FAILURES.STREAM_FAILED;
   return new error(`Cannot ${what}: ${wrong} (${printable(code)}). ${remedy}`, { code });
 }
 
-/** @param scope "service" if no answer came before it */
-export function redirectError(
-  what: string,
-  { host, settings }: Place,
-  status: number,
-  location: unknown,
-  scope?: ErrorScope,
-): ConnectorError {
-  const target = typeof location === "string" && URL.canParse(location) ? new URL(location).origin : "";
-  return new ConfigError(
-    `Cannot ${what} at ${host}: the service redirects to ${target === "" ? "another address" : printable(target)} ` +
-      `(status ${status}), and redirects are not followed because they would carry the API key along. ` +
-      `Put the final address into ${settings.url}`,
-    { scope },
-  );
+/** The error of a redirect. The connector follows no redirect, because the request has the API key. */
+export function redirectError(what: string, place: Place, status: number, to = "", scope?: ErrorScope) {
+  const target = URL.canParse(to) ? printable(new URL(to).origin) : "another address";
+  const wrong = `the service redirects to ${target}, and the connector does not send the API key there`;
+  const failure = config(wrong, "Put the final address into {url}");
+  return toError(what, place, { ...failure, scope }, { detail: `status ${status}` });
 }
 
 function toError(
@@ -370,14 +337,14 @@ function toError(
   });
 }
 
-/** A remedy with the names of the settings in it. */
+/** A remedy with the names of the settings. */
 export const worded = (remedy: string, { url, address, newKey, key }: SettingNames): string =>
   remedy
     .replace("{url}", url)
     .replace("{address}", address)
     .replace("{newKey}", () => newKey.replace("{key}", key));
 
-/** The system's call that failed. An attempt at several addresses fails with an error for each. */
+/** The failed call of the system. An attempt at several addresses fails with one error for each address. */
 function callInChain(error: unknown): unknown {
   for (let next = error; isObject(next); next = next["cause"] ?? Object(next["errors"])[0])
     if (next["syscall"] !== undefined) return next["syscall"];
@@ -387,7 +354,7 @@ function callInChain(error: unknown): unknown {
 function codeInChain(error: unknown): string | undefined {
   for (let next = error; isObject(next); next = next["cause"]) {
     const { code, message } = next as { code?: unknown; message?: unknown };
-    // undici says it only in words.
+    // undici has no code for this failure.
     const [, status] = /^Proxy response \((\d+)\)/.exec(String(message)) ?? [];
     if (status !== undefined) return status === "407" ? "PROXY_407" : "PROXY_REFUSED";
     if (typeof code === "string")

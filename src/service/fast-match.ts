@@ -3,20 +3,20 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 
-/** A character of a JSON string, in latin1-decoded UTF-8, that means itself. */
+/** A character of a JSON string in latin1-decoded UTF-8 without an escape. */
 const PLAIN_CHARACTER = String.raw`[^"\\\x00-\x1f]`;
 const PLAIN_ONLY = new RegExp(`^${PLAIN_CHARACTER}*$`);
 const STRING_ESCAPE = String.raw`\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})`;
 const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
-/** Captures by number: names would make each match an object that costs more than the capture. */
+/** Groups have numbers, because the object of named groups is slower than the match. */
 const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
 const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
-/** Text of ASCII that only case can spell differently, with no dot at the end. */
+/** ASCII text without a dot at its end. Only upper and lower case can differ. */
 const usualGroup = (characters: string): string => `("[.${characters}]*[${characters}]")`;
-/** Without the characters that separate addresses in a list. */
+/** The characters of an address without the separators of lists of addresses. */
 const USUAL_ADDRESS = usualGroup("!#-%*+0-9=@A-Z^_a-z~-");
 const USUAL_KEY = usualGroup("!#-&(-+/0-9:=?-\\[\\]-_a-~-");
-/** As many digits as a double can have exactly. */
+/** An integer with as many digits as a double represents exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
 const SCALARS: ReadonlyMap<string, string> = new Map([
@@ -27,53 +27,42 @@ const SCALARS: ReadonlyMap<string, string> = new Map([
   ["string", STRING],
 ]);
 const NO_TEXTS = ["null", "boolean", "integer", "number", "array"];
-/** Keywords that say nothing of a value that is no object. */
-const SILENT: ReadonlySet<string> = new Set([
-  "title",
-  "description",
-  "format",
-  "airbyte_type",
-  "properties",
-  "additionalProperties",
-]);
+/** Keywords that do not restrict values other than objects. */
+const SILENT = ["title", "description", "format", "airbyte_type", "properties", "additionalProperties"];
 
 /** Rows of more fields are parsed. */
-const MOST_FIELDS = 100;
-/** A field with a longer name is left to the parser: an expression of long names cannot be compiled. */
-const LONGEST_NAME = 200;
-/** Deeper lists of lists are left to the parser: each level doubles the expression. */
-const DEEPEST_LIST = 3;
-/** Longer lines are parsed: the expression keeps a place to turn back to for each character. */
-const LONGEST = 64 * 1024;
-/** After this number of lines in a row that did not match none is tried any more. */
-const PATIENCE = 1000;
+const MAX_FIELDS = 100;
+/** Fields with longer names are parsed, because an expression of long names cannot be compiled. */
+const MAX_NAME = 200;
+/** Deeper lists of lists are parsed, because each level doubles the expression. */
+const MAX_LIST_DEPTH = 3;
+/** Longer lines are parsed, because the expression needs memory for each character. */
+const MAX_LINE = 64 * 1024;
+/** After this number of lines without a match in a row, all lines are parsed. */
+const MAX_MISSES = 1000;
 
 /**
- * The rows of an export name the same fields in the same order, with few exceptions. One regular expression, made of the
- * schema and of the order in which names were seen, proves that a line is such a row: a JSON object of declared fields
- * with values that obey the schema. It finds the key and the cursor on the way, all in a third of the time that JSON.parse
- * takes. It says nothing about a line that does not match: spaced or nested ones are good JSON too, and are parsed.
+ * One regular expression that recognizes usual rows in a third of the time of JSON.parse. It comes from the schema and the order of
+ * names in earlier rows, because almost all rows of an export have equal names in equal order.
+ * A match proves that a line is a JSON object of declared fields with correct values, and contains the key and the cursor.
+ * A line without a match may still be a row, so it is parsed.
  *
- * Lines and names are latin1-decoded UTF-8. No part of the expression matches a text in two ways, so that a line that
- * does not match is left soon.
+ * Lines and names are latin1-decoded UTF-8. No part of the expression matches a text in two ways, so that a mismatch is found soon.
  */
 export class LinePattern {
   readonly #values: ReadonlyMap<string, string>;
   readonly #key: string;
   readonly #cursor: string | null;
   readonly #suppression: SuppressionGroups | undefined;
-  /** Every name that was seen, in an order that suits the rows so far. */
+  /** All names so far, in an order that fits the rows so far. */
   #names: readonly string[] = [];
   #expression: RegExp | undefined;
-  /** The numbers of the captures; 0: there is none. */
+  /** The numbers of the groups; 0: no group. */
   #groups = { key: 1, cursor: 0, other: 0 };
-  /** Lines that did not match since the last one that did. */
+  /** The number of lines since the last match. */
   #misses = 0;
 
-  /**
-   * @param fields the schemas of the fields, by name
-   * @param suppression undefined: no row is suppressed
-   */
+  /** @param fields the schemas of the fields, by name @param suppression undefined: no row is suppressed */
   constructor(
     fields: ReadonlyMap<string, JsonSchema>,
     key: string,
@@ -86,13 +75,13 @@ export class LinePattern {
     this.#suppression = suppression;
   }
 
-  /** The row of a line that matches; an empty cursor is none. */
+  /** The row of a line; undefined: the line does not match. An empty cursor becomes null. */
   match(line: string): Row | undefined {
-    if (this.#expression === undefined || line.length > LONGEST) return undefined;
+    if (this.#expression === undefined || line.length > MAX_LINE) return undefined;
     const found = this.#expression.exec(line);
     if (found === null) {
       this.#misses += 1;
-      if (this.#misses >= PATIENCE) this.#expression = undefined;
+      if (this.#misses >= MAX_MISSES) this.#expression = undefined;
       return undefined;
     }
     this.#misses = 0;
@@ -104,13 +93,13 @@ export class LinePattern {
     return { raw: line as RawLine, key, cursor, names: this.#names, isSuppressed };
   }
 
-  /** Takes in the names of a row that obeys the schema, in their order. */
+  /** Adds the names of a row that obeys the schema, in their order. */
   learn(names: readonly string[]): void {
-    if (this.#misses >= PATIENCE || names.length > MOST_FIELDS) return;
+    if (this.#misses >= MAX_MISSES || names.length > MAX_FIELDS) return;
     if (!names.includes(this.#key) || !names.every((name) => this.#values.has(name))) return;
     if (names.every((name) => this.#names.includes(name))) return;
     const all = inOneOrder(this.#names, names);
-    if (all.length > MOST_FIELDS) return;
+    if (all.length > MAX_FIELDS) return;
     this.#names = all;
     const captured = all.filter((name) => /\("|"\(/.test(this.#values.get(name) ?? ""));
     const groupOf = (name: string | null | undefined): number => captured.indexOf(name ?? "") + 1;
@@ -122,7 +111,7 @@ export class LinePattern {
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
   }
 
-  /** A field with what follows it: a comma before another name, or the end. Only the key must be there. */
+  /** The expression of a field and the comma or the end after it. Only the key is required. */
   #fieldOf(name: string): string {
     const literal = name.replace(/[$()*+.?[\]^{|}]/g, "\\$&");
     const field = `"${literal}":(?:${this.#values.get(name)})(?:,(?=")|(?=\\}))`;
@@ -130,23 +119,23 @@ export class LinePattern {
   }
 }
 
-/** Fields that decide whether a row is suppressed: the key, and another one if it helps. */
+/** Fields that decide whether a row is suppressed: the key, and maybe a second field. */
 export type SuppressionGroups = {
   readonly fields: readonly string[];
   /** @param json the value of a field, as latin1 */
   hasJson(field: string, json: string): boolean;
-  /** As `hasJson`, for the values of both fields if they are strings of usual characters. */
+  /** Like `hasJson` for the values of both fields, if the values are strings of usual characters. */
   hasUsual(keyJson: string, otherJson: string | undefined): boolean;
 };
 
-/** The pattern of the values of each field, where an expression can say it. */
+/** The patterns of the values of fields, without the fields that no pattern can describe. */
 function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   key: string,
   cursor: string | null,
   suppression: SuppressionGroups | undefined,
 ): ReadonlyMap<string, string> {
-  // A key that is no text, and a cursor that is a number, are left to the parser.
+  // A row is parsed if its key is not a text, or if its cursor is a number.
   const captures = new Map<string | null | undefined, readonly [text: string, ...without: string[]]>([
     [suppression?.fields[1], [USUAL_ADDRESS, "array"]],
     [cursor, [CURSOR_GROUP, "integer", "number"]],
@@ -154,8 +143,8 @@ function valuePatterns(
   ]);
   const values = new Map<string, string>();
   for (const [name, schema] of fields) {
-    // An object that says success: false may be the service's error.
-    if (name === "success" || name.length > LONGEST_NAME || !PLAIN_ONLY.test(name)) continue;
+    // An object with success: false may be the service's error.
+    if (name === "success" || name.length > MAX_NAME || !PLAIN_ONLY.test(name)) continue;
     const [text, ...without] = captures.get(name) ?? [STRING];
     const value = valuePattern(schema, text, without);
     if (value !== undefined) values.set(name, value);
@@ -163,7 +152,7 @@ function valuePatterns(
   return values;
 }
 
-/** The simple values that a schema allows, strings as `text`; undefined if there are none, or if it asks for more than a type. */
+/** The pattern of simple values, strings as `text`; undefined: the schema allows no simple value, or restricts more than types. */
 function valuePattern(
   schema: unknown,
   text = STRING,
@@ -172,11 +161,11 @@ function valuePattern(
 ): string | undefined {
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
-  if (!Object.keys(rest).every((keyword) => SILENT.has(keyword))) return undefined;
-  // In a field that may contain anything a list of lists is left to the parser: such fields are many.
+  if (!Object.keys(rest).every((keyword) => SILENT.includes(keyword))) return undefined;
+  // In a field without a type, lists of lists are parsed, because there are many such fields.
   const anything = depth === 0 ? [...SCALARS.keys(), "array"] : SCALARS.keys();
   const kinds = new Set<unknown>(type === undefined ? anything : [type].flat());
-  // A text that matched in two ways would be tried in both, and with another such field in four.
+  // Otherwise a number would match in two ways, and two numbers in four ways.
   if (kinds.has("number")) kinds.delete("integer");
   const values = [...kinds].flatMap((kind) => {
     if (without.includes(kind)) return [];
@@ -187,11 +176,11 @@ function valuePattern(
 }
 
 function listPattern(items: unknown = {}, depth = 1): string | undefined {
-  const item = depth > DEEPEST_LIST ? undefined : valuePattern(items, STRING, [], depth);
+  const item = depth > MAX_LIST_DEPTH ? undefined : valuePattern(items, STRING, [], depth);
   return item === undefined ? undefined : `\\[(?:(?:${item})(?:,(?:${item}))*)?\\]`;
 }
 
-/** The names of both, each after the one that it follows in `names`. */
+/** The names of both lists. Each name of the second list comes after its predecessor there. */
 function inOneOrder(known: readonly string[], names: readonly string[]): string[] {
   const all = [...known];
   let place = 0;

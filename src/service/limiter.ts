@@ -1,10 +1,10 @@
 import type { Clock } from "../base/clock.ts";
 
-/** The service measures a minute at its end, jitter included. */
+/** The service's minute and a second for jitter, because the service counts the requests when they arrive. */
 const SPAN_MS = 61_000;
 const BURST = 15;
 
-/** Starts requests of one API key: never more than `perMinute` in any 61 seconds, a small burst first, then evenly. */
+/** Limits the requests of one API key to `perMinute` in any 61 seconds: a small burst, then even starts. */
 export class Limiter {
   readonly #clock: Clock;
   readonly #perMinute: number;
@@ -15,7 +15,7 @@ export class Limiter {
   #blockedUntil = Number.NEGATIVE_INFINITY;
   #queue: Promise<void> = Promise.resolve();
 
-  /** @param burst how many may start at once */
+  /** @param burst the number of requests that may start at once */
   constructor(perMinute: number, clock: Clock, burst: number = BURST) {
     this.#perMinute = perMinute;
     this.#burst = Math.min(burst, perMinute);
@@ -23,14 +23,14 @@ export class Limiter {
     this.#clock = clock;
   }
 
-  /** Resolves when the caller's request may start, first come first served. */
+  /** Waits until the caller's request may start, in the order of the calls. */
   take(signal?: AbortSignal): Promise<void> {
     const turn = this.#queue.then(() => this.#start(signal));
     this.#queue = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Lets nothing start for the next `ms`. */
+  /** Delays all starts for the given time. */
   block(ms: number): void {
     this.#blockedUntil = Math.max(this.#blockedUntil, this.#clock.monotonic() + ms);
   }

@@ -4,7 +4,7 @@ import { ConfigError } from "../base/errors.ts";
 import { isLoopback } from "../config/address.ts";
 import type { Environment } from "../config/environment.ts";
 
-/** `uri` has no credentials. `token` is for the header of an http proxy, the others are for a socks proxy. */
+/** `uri`: without credentials. `token`: for the header of an http proxy. `username`, `password`: for a socks proxy. */
 export type Proxy = {
   readonly uri: string;
   readonly credentials?: { readonly token: string; readonly username: Buffer; readonly password: Buffer };
@@ -13,8 +13,8 @@ export type Proxy = {
 const PROXY = /^(?:(https?|socks(?:5h?)?):\/\/)?(?:([^/?#]*)@)?([^\s/?#@\\]+)\/?$/i;
 
 /**
- * The variable that names a proxy for an address; HTTP_PROXY counts for https where HTTPS_PROXY is not set. Undefined: no
- * proxy is asked, which goes for this very machine and for what NO_PROXY names.
+ * The variable that names the proxy for an address. Without HTTPS_PROXY, HTTP_PROXY is also for https.
+ * Undefined: no proxy, which includes this machine's own addresses and the addresses in NO_PROXY.
  */
 export function proxyVariable(address: URL, environment: Environment): string | undefined {
   const exempt = environment["no_proxy"] || environment["NO_PROXY"] || "";
@@ -27,7 +27,7 @@ export function proxyVariable(address: URL, environment: Environment): string | 
 
 /**
  * The proxy for an address. A socks proxy looks the name up itself.
- * @throws ConfigError for a variable that names none; without its value, which may have a password
+ * @throws ConfigError for a wrong variable, without its value, because the value may contain a password
  */
 export function proxyFor(address: URL, environment: Environment): Proxy | undefined {
   const variable = proxyVariable(address, environment);
@@ -47,7 +47,7 @@ export function proxyFor(address: URL, environment: Environment): Proxy | undefi
   return { uri, credentials: { token, username, password } };
 }
 
-/** Resolves percent escapes; a "%" that begins none stays. */
+/** Resolves percent escapes. A "%" without two hexadecimal digits does not change. */
 const decoded = (text: string): Buffer =>
   Buffer.from(
     Buffer.from(text)
@@ -67,11 +67,11 @@ function isNamed({ protocol, hostname, port }: URL, entry: string): boolean {
   return domain !== "" && (host === domain || host.endsWith(`.${domain}`));
 }
 
-/** Whether an IP address is another one or in a range, such as `10.0.0.0/8`. An IPv4 address in IPv6 is one of IPv4. */
+/** Whether an IP address is equal to another address or in a range (`10.0.0.0/8`). An IPv4 address in IPv6 counts as IPv4. */
 function isWithin(address: string, range: string): boolean {
   const [, base = "", bits] = /^([^/]+)(?:\/(\d+))?$/.exec(range) ?? [];
   const length = Number(bits ?? (isIPv4(base) ? 32 : 128));
-  // Else the IPv4 addresses would be in "::/0".
+  // Otherwise "::/0" would contain the IPv4 addresses.
   if (isIP(base) === 0 || (isIPv6(base) && isIPv4(address) && length < 96)) return false;
   if (length > (isIPv4(base) ? 32 : 128)) return false;
   const ranges = new BlockList();

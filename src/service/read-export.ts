@@ -12,20 +12,19 @@ import { envelopeCode, streamError } from "./error-table.ts";
 import type { RowParser } from "./rows.ts";
 
 const CARRIAGE_RETURN = 13;
-/** Characters of a batch with what is put around its rows: longer texts are large objects to V8, and take longer. */
+/** The maximum length of a batch of messages, because longer texts are large objects to V8, which are slower. */
 const BATCH_CHARACTERS = 112 * 1024;
-/** About as many characters as a message puts around a row. */
+/** The approximate number of characters that a message adds to a row. */
 const AROUND_A_ROW = 100;
-/** A batch does not wait longer than this (ms) for more rows once others have arrived. */
-const LATEST = 1_000;
+/** The maximum time that a row waits for its batch. */
+const MAX_BATCH_MS = 1_000;
 
 /**
- * Opens an export and reads it: body, gunzip (strict: a missing trailer is an error), latin1, lines, rows, batches. Ends only if
- * the body ended properly and every line was a row. The raw lines are what arrived; see `decodedTexts` for the few exceptions.
- * Every row that could be read is handed on, also those before and after what is wrong; then the error is thrown.
+ * Opens and reads an export: body, gunzip, latin1, lines, rows, batches. The lines do not change, except as in `decodedTexts`.
+ * All readable rows are yielded, also rows after an error. Then the error is thrown.
  * @param what the end of "Cannot …" for errors, such as "read people (2026-01-02)"
- * @throws FormError for a body that is not JSON lines; BodyError for one that is cut, silent, without rows for too long, ended by
- * the error line, or contains a line that is no row
+ * @throws FormError for a body of another form than JSON lines; BodyError for a body that is cut, has no rows for too long, ends with
+ * the error line, or contains a line that is not a row
  */
 export async function* readExport(
   open: () => Promise<Export>,
@@ -38,19 +37,19 @@ export async function* readExport(
     decodeStrings: false,
     readableHighWaterMark: 2,
   });
-  const period = Math.min(LATEST, idleMs);
-  /** For how long the reader of the rows has waited. */
+  const period = Math.min(MAX_BATCH_MS, idleMs);
+  /** The time that the reader of the rows has waited. */
   let waitedMs = 0;
   const timer = setInterval(() => {
     batcher.isDue = true;
     waitedMs += period;
-    // A row of the first period may still wait for its batch: the limit counts from the end of that period.
+    // The limit begins after the first period, because a row of this period may still wait for its batch.
     if (waitedMs > idleMs) body.destroy(batcher.tooFewRows(idleMs));
   }, period).unref();
   let failure: ConnectorError | undefined;
   let rows = 0;
   try {
-    // An error on the way is thrown where the lines are read.
+    // The loop over the lines throws the errors of the pipeline.
     pipeline(decodedTexts(what, bytesOf(what, { body, headers }, usage), parser), lines, () => undefined);
     for await (const batch of lines as AsyncIterable<Batch>) {
       waitedMs = Number.NEGATIVE_INFINITY;
@@ -73,7 +72,7 @@ export async function* readExport(
 
 function brokenOff(what: string, cause: unknown): BodyError {
   const { code, message } = isObject(cause) ? cause : {};
-  // A member that is no gzip from its header on has damaged nothing before it.
+  // A wrong header of a gzip member does not mean that earlier members are damaged.
   if (code === "Z_DATA_ERROR" && message !== "incorrect header check")
     return new ScrambledError(`Cannot ${what}: the body is damaged, its gzip does not add up`, { cause });
   return new BodyError(`Cannot ${what}: the body broke off`, { cause });
@@ -87,7 +86,7 @@ class Batcher {
   #lineNumber = 0;
   /** Whether the next row completes the batch. */
   isDue = true;
-  /** The error of the first line that is no row. */
+  /** The error of the first line that is not a row. */
   fault: BodyError | undefined;
 
   constructor(parser: RowParser, what: string) {
@@ -95,7 +94,7 @@ class Batcher {
     this.#what = what;
   }
 
-  /** Takes a line in; returns a batch when one is full or due. */
+  /** Adds a line, and returns the batch if it is full or due. */
   add(line: string): Batch | undefined {
     this.#lineNumber += 1;
     const raw = line.charCodeAt(line.length - 1) === CARRIAGE_RETURN ? line.slice(0, -1) : line;
@@ -112,7 +111,7 @@ class Batcher {
     return this.#rows.length;
   }
 
-  /** The rows since the last batch; undefined if there are none. */
+  /** The rows since the last batch; undefined: no rows. */
   take(): Batch | undefined {
     if (this.#rows.length === 0) return undefined;
     const rows = this.#rows;
@@ -122,43 +121,40 @@ class Batcher {
     return rows;
   }
 
-  /** A usual row is known by its line, any other is parsed and checked. */
+  /** The row of a line. An unusual line is parsed and checked. */
   #rowOf(line: string): Row | undefined {
     const matched = this.#parser.match(line);
     if (matched !== undefined) return matched;
     const value = tryParseJson(line);
     if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
-    // A record may have fields of these names too.
+    // A row may also have fields with these names.
     const isBare =
       value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
     const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
     if (code !== undefined) throw streamError(this.#what, code);
     if (hasRows(value, this.#parser.key)) throw formError(this.#what, "one JSON object with a list of rows");
     const row = this.#parser.parse(oneLine(line), value);
-    // An empty object says nothing, and would keep a body without rows alive.
+    // An empty object is skipped, because it would prolong a body without rows.
     return line === "{}" ? undefined : row;
   }
 
-  /**
-   * Continues after a line that is no row: the body is faulty, its other rows are not. Names a line by place and length: even a
-   * digest of a short line could be undone by guessing.
-   */
+  /** Skips a line that is not a row. The error names no digest of the line, because guesses could reveal a short line. */
   #skip(line: string): undefined {
     const which = `line ${this.#lineNumber} (${line.length} bytes)`;
-    this.fault ??= new BodyError(`Cannot ${this.#what}: ${which} is no JSON object`);
+    this.fault ??= new BodyError(`Cannot ${this.#what}: ${which} is not a JSON object`);
   }
 
   tooFewRows(idleMs: number): BodyError {
-    const wrong = `no row came for ${idleMs / 1000} s, although the body continues`;
+    const wrong = `no row arrived for ${idleMs / 1000} s, although the body continues`;
     return new BodyError(`Cannot ${this.#what}: ${wrong}`, { cause: this.fault });
   }
 }
 
-/** Whether an object is no row, but has rows, as an answer of a list does. */
+/** Whether an object is not a row but contains rows, like an answer of a list. */
 const hasRows = (value: JsonObject, key: string): boolean =>
   !(key in value) &&
   ((value["success"] === true && Array.isArray(value["data"])) ||
     Object.values(value).some((list) => Array.isArray(list) && isObject(list[0]) && key in list[0]));
 
-/** JSON allows a carriage return between its tokens only, where a space means the same and ends no line for any reader. */
+/** Replaces carriage returns, which JSON allows only between tokens, by spaces, because some programs end a line there. */
 const oneLine = (json: string): RawLine => json.replaceAll("\r", " ") as RawLine;

@@ -1,7 +1,7 @@
 import { objectOf } from "../base/json.ts";
 import { plural } from "../base/text.ts";
 
-/** The part of a request that a log may have. A POST has an item in its body, and no query. */
+/** The part of a request that a log may contain. The body of a POST is not a part, because it contains an item. */
 export type Logged = {
   /** The end of "Cannot …", such as "collect a company look-up". */
   readonly what: string;
@@ -10,22 +10,19 @@ export type Logged = {
   readonly isExport?: boolean;
 };
 
-/** A request in words: "Export of people, 2026-01-02 to 2026-01-09", "Count of people, all days", "Collect a company look-up". */
+/** Describes a request ("Export of people, 2026-01-02 to 2026-01-09", "Count of people, all days", "Collect a company look-up"). */
 export function requestText({ what, path, query, isExport = false }: Logged): string {
   if (query === undefined) return `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
   const { page, limit, discovered_from: from, discovered_to: to, source } = query;
   const one = page === undefined ? "Count" : `Row ${page}`;
   const kind = isExport ? "Export" : limit === "1" ? one : `Page ${page}`;
-  const [stream] = path
-    .replace(/\/stream$/, "")
-    .split("/")
-    .slice(-1);
+  const [, stream] = /([^/]*?)(?:\/stream)?$/.exec(path) ?? [];
   const days =
     from === undefined && to === undefined ? "all days" : `${from ?? "the beginning"} to ${to ?? "now"}`;
   return [`${kind} of ${stream}`, days, ...(source === undefined ? [] : [`source ${source}`])].join(", ");
 }
 
-/** The rows that a list counts, and those of a page. Undefined for an answer of another kind. */
+/** Describes the total of a list, and the rows of a page; undefined for another kind of answer. */
 export function listText({ query }: Logged, value: unknown): string | undefined {
   const { data, pagination } = objectOf(value);
   const { total } = objectOf(pagination);

@@ -10,26 +10,26 @@ import { toRawLine } from "./decode.ts";
 import { LinePattern, type SuppressionGroups } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
-/** Fields that one function checks. V8 optimizes no longer function: see SHORT_FUNCTIONS in main.ts. */
+/** The number of fields that one function checks. V8 does not optimize longer functions: see SHORT_FUNCTIONS in main.ts. */
 const FIELDS_AT_ONCE = 6;
 
-/** How rows of a stream are distinguished and checked. */
+/** The rules by which rows of a stream are distinguished and checked. */
 export type RowRules = {
   readonly key: string;
   readonly cursor: string | null;
-  /** The declared schema of the rows; null: any row obeys it. */
+  /** The declared schema of the rows; null: any row is correct. */
   readonly schema: JsonSchema | null;
   readonly suppression?: SuppressionGroups | undefined;
-  /** Takes the facts that the rows teach; absent: new ones. */
+  /** Collects facts about the rows; absent: new notes. */
   readonly notes?: RowNotes;
 };
 
-/** How rows are checked as they arrive. */
+/** The rules by which arriving rows are checked. */
 export type RowCheck = Pick<RowRules, "schema" | "notes">;
 
 /**
- * Turns lines and values into rows. A usual line is known by one regular expression; any other is parsed and compared
- * with the schema. A row that contradicts the schema is still a row; the notes say what it taught.
+ * Turns lines and values into rows. One regular expression matches usual lines; other lines are parsed and compared with the schema.
+ * A row that contradicts the schema is still a row, and the notes count the contradiction.
  */
 export class RowParser {
   readonly key: string;
@@ -39,7 +39,6 @@ export class RowParser {
   /** The declared fields by their latin1-decoded names. */
   readonly #fields: ReadonlyMap<string, JsonSchema>;
   readonly #accepts: (row: Readonly<JsonObject>) => boolean;
-  /** Compiles a schema once. */
   readonly #compile: Compile;
   /** Whether a field that the schema does not name is new. */
   readonly #closed: boolean;
@@ -58,7 +57,7 @@ export class RowParser {
     this.#pattern = new LinePattern(this.#fields, key, cursor, suppression);
   }
 
-  /** The row of a usual line; undefined for a line that has to be parsed. */
+  /** The row of a usual line; undefined for other lines, which must be parsed. */
   match(line: string): Row | undefined {
     return this.#pattern.match(line);
   }
@@ -74,16 +73,13 @@ export class RowParser {
     return { raw, key, cursor: this.#cursor === null ? null : cursorText(value[this.#cursor]), isSuppressed };
   }
 
-  /**
-   * The row of an element of a list, written as an export writes it, so that keys and cursors compare.
-   * @param text the JSON of an object, as latin1
-   */
+  /** The row of an element of a list, with JSON like an export, so that keys and cursors are comparable. @param text JSON as latin1 */
   parseElement(text: string): Row {
     const raw = toRawLine(compactJson(text), this.notes);
     return this.parse(raw, JSON.parse(raw));
   }
 
-  /** Records that are no rows of an export, such as the results of jobs, as lines. */
+  /** The lines of records that do not come from an export (results of jobs). */
   toLines(records: readonly Readonly<JsonObject>[]): readonly RawLine[] {
     return records.map((record) => {
       const raw = toRawLine(toLatin1(JSON.stringify(record)), this.notes);
@@ -104,7 +100,7 @@ export class RowParser {
     }
   }
 
-  /** Whether the schema names every field of a row. In ajv the lookup of each name would cost more than the rest of a check. */
+  /** Whether the schema names every field of a row. In ajv these lookups would be slower than the rest of the check. */
   #knows(row: Readonly<JsonObject>): boolean {
     for (const name in row) if (!this.#fields.has(name)) return false;
     return true;
@@ -118,21 +114,21 @@ function cursorText(value: unknown): string | null {
 }
 
 /**
- * The JSON of a key as latin1, with its escapes resolved, so that 1 is not "1" and no integer is rounded. Empty for a row
- * without a key: null, an empty text, a boolean, a list and an object tell nothing apart.
+ * The JSON of a key as latin1 without escapes, so that 1 is not "1" and no integer is rounded.
+ * Empty for a value that cannot distinguish rows: null, an empty text, a boolean, a list or an object.
  */
 function keyText(raw: RawLine, name: string, value: unknown): string {
   const written = (): string => memberText(raw, fromLatin1(name)) ?? "null";
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : written();
   if (typeof value !== "string" || value === "") return "";
-  // Escapes of a latin1-decoded line mean other characters than its bytes.
+  // The escapes of a latin1-decoded line are not latin1.
   const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(written())))) : value;
   return JSON.stringify(text);
 }
 
 type Compile = (schema: object) => SchemaCheck;
 
-/** One check of all fields, in parts: the compiler also calls itself once a field. */
+/** The check of all fields, in parts, because the compiler calls itself for each field. */
 function checkOfAll(
   compile: Compile,
   fields: ReadonlyMap<string, JsonSchema>,
@@ -144,24 +140,19 @@ function checkOfAll(
   return (row) => checks.every((check) => check(row));
 }
 
-/**
- * The check of some fields.
- * @throws ConfigError for a schema that is none: it may come from a catalog, as any JSON
- */
+/** The check of some fields. @throws ConfigError for a wrong schema, because a catalog may contain any JSON */
 function checkOf(
   compile: Compile,
   fields: readonly (readonly [name: string, schema: JsonSchema])[],
 ): SchemaCheck {
   try {
     const properties = Object.fromEntries(fields);
-    // The compiler looks at a schema only where a row asks for it.
+    // The compiler checks a schema only when a row has the field.
     if (Object.values(properties).every((schema) => isObject(schema) || typeof schema === "boolean"))
       return compile({ type: "object", properties });
   } catch {
-    // Said below.
+    // The error follows.
   }
   const names = fields.map(([name]) => quoted(fromLatin1(name))).join(", ");
-  throw new ConfigError(
-    `Cannot use the catalog: a schema among those of ${names} is not one. Discover again`,
-  );
+  throw new ConfigError(`Cannot use the catalog: one of the schemas of ${names} is wrong. Discover again`);
 }

@@ -15,26 +15,26 @@ import type { RowParser } from "./rows.ts";
 
 const PAGE_SIZE = 1000;
 const MAX_SOURCE_PAGES = 100;
-/** A page with more elements is none, whatever page size the service uses. */
-const MOST_ELEMENTS = 100_000;
+/** An answer with more elements is not a page, whatever page size the service uses. */
+const MAX_ELEMENTS = 100_000;
 
-/** Where a stream is listed. */
+/** The list of a stream. */
 type ListEndpoint = {
   readonly spec: RowStreamSpec;
-  /** The paths that the config gives to lists. */
+  /** The paths of lists in the config. */
   readonly paths: Endpoints;
-  /** The filters that every request carries besides its days. */
+  /** The filters of every request, without its days. */
   readonly filters: Query;
 };
 
-/** Where and how one stream is read. */
+/** The list and the export of a stream. */
 export type Endpoint = ListEndpoint & {
   readonly parser: RowParser;
-  /** False: totals that are null are taken for what they are; otherwise they end the stream. */
+  /** Whether totals that are null end the stream. */
   readonly verify: boolean;
 };
 
-/** All that the core asks of the world, answered by the service. */
+/** Answers the core's questions by requests of one stream. */
 export class StreamApi implements Service {
   readonly pageSize = PAGE_SIZE;
   readonly notify: (notice: Notice) => void;
@@ -59,7 +59,7 @@ export class StreamApi implements Service {
     return this.#client.backOff(failures);
   }
 
-  /** Undated = all − dated. Counts the dated first, or arrivals hide undated rows. */
+  /** Undated = all − dated. The dated rows are counted first, because otherwise new rows could hide undated rows. */
   async count(window: Window, once = false): Promise<Count> {
     if (!hasUndated(window)) return await this.#countRows(windowFilters(window), once);
     const dated = await this.#countRows({ discovered_from: BEGINNING }, once);
@@ -76,13 +76,8 @@ export class StreamApi implements Service {
     const query = { ...windowFilters(window), ...filters };
     const open = (): Promise<Export> =>
       this.#client.open(what, path, query, once).catch(async (error: unknown) => {
-        if (await isMisplaced(this.#client, error)) throw this.#client.misplaced(what, path, error);
-        if (error instanceof NotFoundError)
-          throw new NotFoundError(
-            `Cannot ${what}: the service has nothing at ${path} (status 404). Tell the service's owner`,
-            { cause: error, code: error.code },
-          );
-        throw once ? ofItsRows(what, error) : error;
+        const failure = await withPath(this.#client, error, what, path, "Tell the service's owner");
+        throw once ? ofItsRows(what, failure) : failure;
       });
     return readExport(open, parser, what);
   }
@@ -96,7 +91,7 @@ export class StreamApi implements Service {
       const isRow = text !== undefined && isObject(elements[0]);
       return { row: isRow ? parser.parseElement(text) : undefined, total };
     } catch (error) {
-      // Some lists refuse to be looked into so deep.
+      // Some lists refuse high page numbers.
       if (error instanceof ConfigError || isUnmade(error)) return undefined;
       throw error;
     }
@@ -111,12 +106,11 @@ export class StreamApi implements Service {
       throw spec.exportPath === null ? error : ofItsRows(what, error);
     });
     const { elements, texts, size = PAGE_SIZE, total } = await list;
-    if (!elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is no object`);
-    const rows = texts().map((text): Row => parser.parseElement(text));
-    return { rows, size, total };
+    if (!elements.every(isObject)) throw new BodyError(`Cannot ${what}: an element is not an object`);
+    return { rows: texts().map((text): Row => parser.parseElement(text)), size, total };
   }
 
-  /** Reads pages of the list of sources until all are there that it counts. A list without a total ends where nothing new comes. */
+  /** Reads the list of sources up to its total. A list without a total ends with a page without new sources. */
   async sources(): Promise<readonly string[]> {
     const endpoint = { spec: SOURCES, paths: this.#endpoint.paths, filters: {} };
     const slugs = new Set<string>();
@@ -133,7 +127,7 @@ export class StreamApi implements Service {
     throw new DataError(`Cannot list sources: the list has more than ${plural(MAX_SOURCE_PAGES, "page")}`);
   }
 
-  /** A total that is lower than the rows with it would hide a day of rows as empty. */
+  /** Counts rows, at least the rows in the answer, because a total that is too low would hide rows. */
   async #countRows(days: Query, once: boolean): Promise<Count> {
     const { spec, verify } = this.#endpoint;
     const list = await this.#list(`count ${spec.name}`, { limit: "1", ...days }, once);
@@ -148,7 +142,7 @@ export class StreamApi implements Service {
   }
 }
 
-/** The filters of a window: whole UTC days, both included. Those of the endpoint take precedence over them. */
+/** The filters of a window: whole UTC days, both included. The filters of the endpoint take precedence. */
 function windowFilters(window: Window): Query {
   if (window.kind === "closed") {
     const { from, to, source } = window;
@@ -157,42 +151,42 @@ function windowFilters(window: Window): Query {
   return window.kind === "open" && !window.undated ? { discovered_from: window.from } : {};
 }
 
-/** A message about a stream whose rows the service does not count. */
+/** The message about a stream whose rows the service does not count. */
 export const withoutTotal = (stream: string): string =>
   `Cannot count ${stream}: the service answers without a total, so nothing can be proven complete. ` +
   'Set "verify_counts" to false to read without proof';
 
-/** Whether a request was answered by no more than that it failed. Whether the service is down, a count says. */
+/** Whether only one request failed. A count shows whether the service is down. */
 const isUnmade = (error: unknown): error is TransientError =>
   error instanceof TransientError && error.scope === undefined && !wasNeverSent(error);
 
-/** The rows of a request that was not made come another way, or are missing: that is no outage. */
+/** The error of only one request, whose rows another attempt may read; any other error as it is. */
 function ofItsRows(what: string, error: unknown): unknown {
   if (!isUnmade(error)) return error;
   const { reason, message, cause } = error;
   return new BodyError(`Cannot ${what}: ${reason ?? message}`, { cause });
 }
 
-/** Some services refuse a page past the last instead of showing it empty. */
+/** Whether the service refuses a page after the last page. Other services answer with an empty page. */
 const isNoSuchPage = (error: unknown): boolean =>
   error instanceof NotFoundError || (error instanceof ConfigError && error.code === "INVALID_PARAMETER");
 
 /** One answer of a list. */
 export type List = Omit<Received, "body"> & {
   readonly elements: readonly unknown[];
-  /** The JSON of the elements, as latin1, because parsing rounds integers above 2^53. */
+  /** The JSON of the elements as latin1, because parsing rounds integers above 2^53. */
   readonly texts: () => readonly string[];
   /** Null if the service did not count. */
   readonly total: number | null;
-  /** The page size that the service used, if it says so. */
+  /** The page size that the service used; absent: unknown. */
   readonly size?: number;
 };
 
 const NO_PAGE: List = { elements: [], texts: () => [], total: null, asked: 0, answered: 0 };
 
 /**
- * Asks a list, under its endpoint's filters. An error names the path, which the interface may not say.
- * @throws ConfigError of the scope "service" if nothing of the service is at its address
+ * Requests a list with the filters of its endpoint.
+ * @throws ConfigError of the scope "service" if the address has no path of the interface
  */
 export async function readList(
   client: Client,
@@ -205,33 +199,33 @@ export async function readList(
   try {
     return await client.getJson(what, path, { ...query, ...filters }, toList, once);
   } catch (error) {
-    if (await isMisplaced(client, error)) throw client.misplaced(what, path, error);
-    if (spec.endpoint === null || !(error instanceof NotFoundError)) throw error;
-    throw new NotFoundError(
-      `Cannot ${what}: the service has nothing at ${path} (status 404). Put the right path into endpoints.${spec.endpoint}`,
-      { cause: error, code: error.code },
-    );
+    const remedy = spec.endpoint === null ? undefined : `Put the right path into endpoints.${spec.endpoint}`;
+    throw await withPath(client, error, what, path, remedy);
   }
 }
 
-/** Whether nothing was found, nothing has answered before, and nothing is where the interface says that people are. */
-async function isMisplaced(client: Client, error: unknown): Promise<boolean> {
-  if (!(error instanceof NotFoundError) || client.hasAnswered) return false;
-  const people = client.getJson("read people", PEOPLE.listPath, { limit: "1" }, toList, true);
-  return await people.then(
-    () => false,
-    (failure: unknown) => failure instanceof NotFoundError,
-  );
+/** The error of a path without a list or export; any other error as it is. @param remedy undefined: the error as it is */
+async function withPath(client: Client, error: unknown, what: string, path: string, remedy?: string) {
+  if (!(error instanceof NotFoundError)) return error;
+  if (!client.hasAnswered) {
+    // The list of people is in every service, at a path that the interface names.
+    const people = client.getJson("read people", PEOPLE.listPath, { limit: "1" }, toList, true);
+    const failure = await people.catch((failure: unknown) => failure);
+    if (failure instanceof NotFoundError) return client.misplaced(what, path, error);
+  }
+  if (remedy === undefined) return error;
+  const text = `Cannot ${what}: the service has nothing at ${path} (status 404). ${remedy}`;
+  return new NotFoundError(text, { cause: error, code: error.code });
 }
 
-/** Undefined for what is no list. Some services write an empty one as null, which is one only together with its pagination. */
+/** The list of an answer; undefined for another answer. `null` is an empty list if the answer also has a pagination. */
 function toList(value: unknown, { body, asked, answered }: Received): List | undefined {
   const { data: said, pagination } = objectOf(value);
   const elements = said === null && isObject(pagination) ? [] : said;
   const { total = null, limit } = objectOf(pagination);
-  if (!Array.isArray(elements) || elements.length > MOST_ELEMENTS) return undefined;
+  if (!Array.isArray(elements) || elements.length > MAX_ELEMENTS) return undefined;
   if (total !== null && !isCount(total)) return undefined;
-  // Through UTF-8, so that a byte that is none is the U+FFFD that was parsed.
+  // The bytes are decoded as UTF-8 first, so that wrong bytes become U+FFFD here and in `elements`.
   const texts = (): readonly string[] => elementTexts(toLatin1(body.toString("utf8")), "data");
   return { elements, texts, total, asked, answered, ...(isCount(limit) && limit > 0 && { size: limit }) };
 }

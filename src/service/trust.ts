@@ -12,12 +12,12 @@ const SYSTEM_BUNDLES = [
 ];
 const NAMED = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
 
-/** The CAs of Node, of the machine, and of the files that the environment names: to name any replaces Node's own choice. */
+/** The CAs of Node, of the machine, and of the files in the environment, because a list of CAs replaces Node's own CAs. */
 export function trusted(environment: Environment): string[] {
   return [...rootCertificates, ...named(environment).map(({ text }) => text), systemText()];
 }
 
-/** Says which of the files that the environment names cannot be used, and why. */
+/** Describes the files in the environment that cannot be used. */
 export const caProblems = (environment: Environment): readonly string[] =>
   named(environment).flatMap(({ variable, file, problem }) =>
     problem === undefined ? [] : [`${variable} names "${file}", which cannot be used: ${problem}`],
@@ -29,14 +29,8 @@ const named = (environment: Environment) =>
     return file === "" ? [] : [{ variable, file, ...read(file) }];
   });
 
-/** The first bundle that can be used: the others have the same certificates. */
-function systemText(): string {
-  for (const file of SYSTEM_BUNDLES) {
-    const { text, problem } = read(file);
-    if (problem === undefined) return text;
-  }
-  return "";
-}
+/** The first usable bundle. Other bundles of the machine have the same certificates. */
+const systemText = (): string => SYSTEM_BUNDLES.map((file) => read(file).text).find((text) => text) ?? "";
 
 /** The certificates of a file. */
 function read(file: string): { readonly text: string; readonly problem?: string } {

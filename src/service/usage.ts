@@ -1,20 +1,16 @@
-/** The work of a run's clients so far. Grows only. */
+/** The work of a run's clients so far. The numbers never decrease. */
 export type Usage = {
-  /** Requests that were started, retries included. */
+  /** Started requests, also retries. */
   requests: number;
   retries: number;
-  /** Bytes of bodies as they arrived, before decompression. */
+  /** Bytes of bodies before decompression. */
   bytesReceived: number;
-  /** Ms that requests have waited for the rate limit and before retries, added up over requests. */
+  /** The sum of the waits of all requests for the rate limit and before retries. */
   waitedMs: number;
-  /** Ms from the starts of requests to the headers of their answers, added up over requests. */
+  /** The sum of the times from the start of each request to the headers of its answer. */
   requestMs: number;
 };
 
-export const noUsage = (): Usage => ({
-  requests: 0,
-  retries: 0,
-  bytesReceived: 0,
-  waitedMs: 0,
-  requestMs: 0,
-});
+const NONE: Usage = { requests: 0, retries: 0, bytesReceived: 0, waitedMs: 0, requestMs: 0 };
+
+export const noUsage = (): Usage => ({ ...NONE });

@@ -143,8 +143,8 @@ describe("a request without an answer", () => {
 });
 
 describe("what a service says", () => {
-  it.each<[unknown, string]>([
-    ["https://b.example:8443/path?key=x", "to https://b.example:8443 (status 302)"],
+  it.each<[string | undefined, string]>([
+    ["https://b.example:8443/path?key=x", "to https://b.example:8443,"],
     ["/path", "to another address"],
     [undefined, "to another address"],
   ])("of a redirect to %j is repeated as its origin at most", (location, words) => {

@@ -65,7 +65,7 @@ describe("an export", () => {
     });
     const { keys, error } = await readKeys(api);
     expect(error).toBeInstanceOf(BodyError);
-    expect(String(error)).toMatch(/line 2 \(8 bytes\) is no JSON object/);
+    expect(String(error)).toMatch(/line 2 \(8 bytes\) is not a JSON object/);
     expect(String(error)).not.toContain("nonsense");
     expect(keys).toEqual(['"1"', '"2"', "", '"3"']);
   });

@@ -185,7 +185,7 @@ describe("readExport()", () => {
     const reads = async (): Promise<void> => {
       for await (const batch of batchesOf(body)) rows.push(...batch.map(({ raw }) => raw));
     };
-    await expect(reads()).rejects.toThrow("line 2 (13 bytes) is no JSON object");
+    await expect(reads()).rejects.toThrow("line 2 (13 bytes) is not a JSON object");
     expect(rows).toEqual(['{"id":"1"}', '{"id":"3"}']);
   });
 
@@ -208,7 +208,7 @@ describe("readExport()", () => {
     expect((await second).value).toHaveLength(2);
     const third = batches.next();
     vi.advanceTimersByTime(62_000);
-    await expect(third).rejects.toThrow("no row came for 60 s");
+    await expect(third).rejects.toThrow("no row arrived for 60 s");
   });
 
   it("refuses a line without an end before it eats the memory", async () => {

@@ -91,7 +91,7 @@ describe("a list whose pages lack rows", () => {
       let left = pages;
       const page: Service["page"] = async (window, number) => {
         left -= 1;
-        if (left >= 0) throw new BodyError(`Cannot read page ${number}: an element is no object`);
+        if (left >= 0) throw new BodyError(`Cannot read page ${number}: an element is not an object`);
         return { ...(await api.page(window, number)), total: null };
       };
       const count = (): never => {
@@ -102,7 +102,7 @@ describe("a list whose pages lack rows", () => {
     const once = broken(1);
     expectAll(once.service, await runStream(once.api, byPages));
     const ran = await runStream(broken(100).api, byPages);
-    expect(String(ran.error)).toMatch(/page 1: an element is no object/);
+    expect(String(ran.error)).toMatch(/page 1: an element is not an object/);
   });
 });
 
