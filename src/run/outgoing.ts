@@ -1,5 +1,7 @@
 import { ConfigError } from "../base/errors.ts";
+import { quoted } from "../base/json.ts";
 import { hasNuls, withoutNuls } from "../base/json-text.ts";
+import { plural } from "../base/text.ts";
 import {
   catalogConflicts,
   type FieldFilter,
@@ -16,41 +18,32 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import type { RowNotes } from "../service/row-notes.ts";
 import { type Event, type RawLine, warning } from "../sync/event.ts";
-import { driftOf } from "./drift.ts";
 
 /**
- * Warns of a catalog that names dropped fields, and throws ConfigError for one that types hashed fields so that the
- * destination could not take their digests.
+ * Warns about a catalog that names removed fields.
+ * @throws ConfigError if the catalog gives a hashed field another type than text, because a destination would refuse the digest
  */
-export function* catalogWarnings(
-  stream: string,
-  schema: JsonSchema | null,
-  privacy: FieldFilter,
-): Generator<Event> {
+export function* catalogWarnings(stream: string, schema: JsonSchema | null, privacy: FieldFilter) {
   if (schema === null) return;
   const { mistyped, dropped } = catalogConflicts(schema, privacy.rules(stream));
-  if (mistyped.length > 0) {
+  if (mistyped.length > 0)
     throw new ConfigError(
       `Cannot read the stream "${stream}": the catalog types ${quotedNames(mistyped)} as it was before hash_fields named it, ` +
         `and a digest is a text. ${REFRESH}`,
     );
-  }
-  if (dropped.length > 0) {
-    yield warning(
-      `The catalog of "${stream}" names ${quotedNames(dropped)}, which the config removes. ${REFRESH}`,
-    );
-  }
+  const text = `The catalog of "${stream}" names ${quotedNames(dropped)}, which the config removes. ${REFRESH}`;
+  if (dropped.length > 0) yield warning(text);
 }
 
-/** Field names in one warning. */
-const MOST_NAMED = 1000;
+/** The maximum number of field names in one warning. */
+const MAX_NAMED = 1000;
 
 /**
- * Rewrites a stream's events before anything else sees them. Rows leave as the config and a Singer catalog let
- * them, and what they taught becomes events: new fields before the batch that has them, warnings before the end.
- * Throws ConfigError for rows of a stream whose fields a Singer catalog could not know.
- * @param selection what a Singer catalog lets out; undefined: the platform speaks another language
- * @param notes what the rows taught so far
+ * Rewrites the events of a stream: removes and hashes fields of rows, and adds events about new fields and warnings.
+ * New fields precede the batch that contains them. Warnings precede the end.
+ * @param selection the fields that a Singer catalog selects; undefined: the platform is not Singer
+ * @param notes facts about the rows so far
+ * @throws ConfigError for rows of a stream that had no rows when its Singer catalog was made
  */
 export function outgoing(
   stream: string,
@@ -65,7 +58,7 @@ export function outgoing(
   const rewriterBy = (chosen: FieldRules | undefined): Rewrite | null =>
     privacy.rewriter(stream, chosen, (path, among) => {
       const names = isNameable(path.at(-1) ?? "", among) ? withheld : unnameable;
-      if (names.size < MOST_NAMED) names.add(path.join("."));
+      if (names.size < MAX_NAMED) names.add(path.join("."));
     });
   let rewriter = rewriterBy(selection?.rules);
   const replaced = (): void => {
@@ -76,14 +69,14 @@ export function outgoing(
       ? rewriter
       : (line, names) => {
           const leaving = rewriter === null ? line : rewriter(line, names);
-          // The row as it came is searched, because searching a text that was just put together would copy it.
+          // The original row is searched, because a search in a text that was just put together copies the text.
           return hasNuls(line) ? withoutNuls(leaving, replaced) : leaving;
         };
   return function* (event) {
     if (event.kind === "records") {
       notes.unreadable += event.unreadable ?? 0;
       if (event.lines.length === 0 && !event.suppressed) return;
-      // A Singer catalog is the complete list of fields: nothing is added to it.
+      // A Singer catalog with a list of fields gets no new fields.
       const isOpen = (selection?.rules ?? KEEP_ALL) === KEEP_ALL;
       if (isOpen && selection !== undefined && notes.unnameable.size > refused) {
         refused = notes.unnameable.size;
@@ -104,40 +97,56 @@ export function outgoing(
     }
     if (event.kind === "close") {
       const nameless = selection === undefined ? [...notes.unnameable].filter(leaves) : [...unnameable];
+      const drift = driftOf(notes, leaves);
       const texts = [
-        ...driftOf(stream, notes, leaves),
-        ...fieldWarnings(stream, [...withheld], "the catalog does not name, so they were removed", BY_HAND),
-        ...fieldWarnings(stream, nameless, "no catalog can name", NO_NAMES),
+        drift !== "" && `differ from its schema: ${drift}`,
+        withheld.size > 0 &&
+          `have fields that the catalog does not name, so they were removed: ${quotedNames([...withheld])}. ${BY_HAND}`,
+        nameless.length > 0 && `have fields that no catalog can name: ${quotedNames(nameless)}. ${NO_NAMES}`,
+        nuls > 0 && `contain NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
       ];
-      if (nuls > 0)
-        texts.push(
-          `The rows of "${stream}" contain NUL characters, which SQL targets cannot store: ${nuls} replaced by U+FFFD`,
-        );
-      yield* texts.map(warning);
+      for (const text of texts) if (text !== false) yield warning(`The rows of "${stream}" ${text}`);
     }
     yield event;
   };
 }
 
+/** The maximum number of fields of one kind in the warning about differences. */
+const MAX_LISTED = 50;
+
+/** The differences between rows and their schema, without values. @param leaves whether a field leaves; other fields are not news */
+function driftOf(notes: RowNotes, leaves: (name: string) => boolean): string {
+  const { newFields, contradictions, withoutKey, unreadable, replaced } = notes;
+  const added = [...newFields].filter(([name]) => leaves(name));
+  const clauses = [
+    ...firstOf(added.map(([name, { rows }]) => `new field ${quoted(name)} in ${plural(rows, "row")}${LOST}`)),
+    ...firstOf(
+      [...contradictions].map(([name, rows]) => `${quoted(name)} ${MISTYPED} ${plural(rows, "row")}`),
+    ),
+    withoutKey > 0 && `no key in ${plural(withoutKey, "row")}`,
+    unreadable > 0 &&
+      `a cursor that no rule can read in ${plural(unreadable, "row")}, which count as rows without a date`,
+    replaced > 0 && `halves of surrogate pairs replaced by U+FFFD: ${replaced}`,
+  ];
+  return clauses.filter((clause) => clause !== false).join("; ");
+}
+
+const LOST = ", which is lost if the catalog does not have it";
+const MISTYPED = "has another type than declared in";
+
+const firstOf = (clauses: readonly string[]): readonly string[] =>
+  clauses.length <= MAX_LISTED
+    ? clauses
+    : [...clauses.slice(0, MAX_LISTED), "more fields that are not named here"];
+
 const REFRESH =
   "Discover again and use the new catalog: refresh the source's schema in Airbyte, run with --refresh-catalog in Meltano";
 
 const BY_HAND = `${REFRESH}. If it does not find them, add them to the catalog by hand: in Meltano with the extra "schema"`;
-/** Discovering again would not help. */
 const NO_NAMES =
   "Their names are empty or reserved, or differ from others only by case. Only read --output and read --format jsonl keep them";
 
-const fieldWarnings = (
-  stream: string,
-  names: readonly string[],
-  which: string,
-  advice: string,
-): readonly string[] =>
-  names.length === 0
-    ? []
-    : [`The rows of "${stream}" have fields that ${which}: ${quotedNames(names)}. ${advice}`];
-
-/** Rules for a stream without a catalog: all leaves that a SCHEMA can name. */
+/** The rules for a stream without a catalog: all fields leave that a SCHEMA can name. */
 const allBut = (names: ReadonlySet<string>): FieldRules => ({
   defaultRule: "keep",
   fields: new Map([...names].map((name) => [name, unlisted([name])])),

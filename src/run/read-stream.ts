@@ -1,5 +1,4 @@
 import { ConfigError, OutputError } from "../base/errors.ts";
-import type { ConfiguredStream } from "../catalog/airbyte.ts";
 import { type FieldFilter, schemaUnder } from "../catalog/field-rules.ts";
 import { type JsonSchema, loadSchema } from "../catalog/schema.ts";
 import { ROW_STREAMS, type StreamSpec, streamNamed } from "../catalog/streams.ts";
@@ -10,12 +9,12 @@ import { catalogWarnings, outgoing } from "./outgoing.ts";
 import type { RequestedStream } from "./reader.ts";
 import type { Run } from "./run.ts";
 
-const SYNC_MODES: ReadonlySet<string> = new Set(["full_refresh", "incremental"]);
+const SYNC_MODES = ["full_refresh", "incremental"];
 
 /**
- * The events of one stream to its end: a stream that fails ends with an error, and does not stop others.
+ * The events of one stream. If the stream fails, its last event has the error.
  * @param savedState the stream's part of the incoming state
- * @throws what no other stream survives either
+ * @throws an error of the output, or the end of the run
  */
 export async function* streamEvents(
   { session, readers, privacy }: Omit<Run, "emit">,
@@ -29,22 +28,26 @@ export async function* streamEvents(
   const leave = outgoing(stream, privacy, selection, notes);
   try {
     const spec = streamNamed(stream, session.config, "Discover again and update the catalog");
-    if (!SYNC_MODES.has(configured.syncMode)) throw unknownMode(configured);
+    if (!SYNC_MODES.includes(configured.syncMode))
+      throw new ConfigError(
+        `Cannot read the stream "${stream}": sync_mode is "${configured.syncMode}", it must be "full_refresh" or "incremental"`,
+      );
     yield* catalogWarnings(stream, configured.schema, privacy);
     const reader = readers.find((one) => one.spec === spec);
-    if (reader === undefined) throw new Error(`Cannot read "${stream}": nothing reads it`);
+    if (reader === undefined) throw new Error(`Cannot read "${stream}": it has no reader`);
     const events = reader.read(asked, { schema: arrivingSchema(spec, asked, privacy), notes }, savedState);
     for await (const event of events) yield* leave(event);
   } catch (error) {
     session.signal.throwIfAborted();
-    if (isRunsEnd(error)) throw error;
+    // No other stream can be written either.
+    if (error instanceof OutputClosed || error instanceof OutputError) throw error;
     yield* leave({ kind: "close", stream, complete: false, error: explained(error, stream, savedState) });
   }
 }
 
 /** The error of a stream that an earlier run has read, and this key may no longer read; any other error as it is. */
 function explained(error: unknown, stream: string, savedState: unknown): unknown {
-  // A stream of jobs may fail because the rows that name its items cannot be read.
+  // A stream of jobs may fail because the key cannot read the rows that name its items.
   const isRow = ROW_STREAMS.some(({ name }) => name === stream);
   if (!isRow || !(error instanceof ConfigError) || error.scope !== "stream" || savedState === undefined)
     return error;
@@ -56,20 +59,9 @@ function explained(error: unknown, stream: string, savedState: unknown): unknown
   );
 }
 
-/** Whether no other stream can be written either. */
-const isRunsEnd = (error: unknown): boolean => error instanceof OutputClosed || error instanceof OutputError;
-
-/**
- * The schema that rows are checked against as they arrive; null if there is none. The catalogs of other languages lack the
- * fields that are not selected.
- */
+/** The schema of arriving rows; null: no schema. Only Singer catalogs contain fields that are not selected. */
 function arrivingSchema(spec: StreamSpec, asked: RequestedStream, privacy: FieldFilter): JsonSchema | null {
   const isComplete = spec.sampled || asked.selection !== undefined;
   const schema = isComplete ? asked.configured.schema : loadSchema(spec.name);
   return schema === null ? null : schemaUnder(privacy.rules(spec.name), schema, "arriving");
 }
-
-const unknownMode = ({ name, syncMode }: ConfiguredStream): ConfigError =>
-  new ConfigError(
-    `Cannot read the stream "${name}": sync_mode is "${syncMode}", it must be "full_refresh" or "incremental"`,
-  );

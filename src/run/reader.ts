@@ -5,30 +5,26 @@ import type { StreamSpec } from "../catalog/streams.ts";
 import type { RowCheck } from "../service/rows.ts";
 import type { Event } from "../sync/event.ts";
 
-/** A stream that was asked for. */
+/** A stream of a run. `selection`: the fields that a Singer catalog selects; undefined: the platform is not Singer. */
 export type RequestedStream = {
   readonly configured: ConfiguredStream;
-  /** How a Singer catalog lets the stream out; undefined: the platform speaks another language. */
   readonly selection?: Selection | undefined;
 };
 
-/** `rows`: null if the service does not count, undefined if nothing lists them. `warning`: what a person should know. */
+/** `rows`: the total; null: the service does not count; undefined: no list. `warning`: a problem for a person. */
 export type Probed = { readonly rows?: number | null; readonly warning?: string };
 
-/** A stream, and how it is read. The run knows no more of a stream. */
+/** The functions that read a stream. */
 export type Reader = {
   readonly spec: StreamSpec;
   /**
-   * Asks for one row, or for a made-up job. Buys nothing.
-   * @param isThorough whether the first row of an export is asked for too
-   * @throws what keeps the key from the stream
+   * Requests one row, or a job that does not exist. Buys nothing.
+   * @param isThorough whether the first row of an export is requested too
+   * @throws the reason why the key cannot read the stream
    */
   probe(isThorough?: boolean): Promise<Probed>;
-  /** Live records, as many as one request shows; none of a stream whose records cost money. */
+  /** The records of one request; no records of a stream that costs money. */
   sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]>;
-  /**
-   * The events of the stream after "open", to its "close".
-   * @param savedState the stream's part of the incoming state
-   */
+  /** The events of the stream after "open", to its "close". @param savedState the stream's part of the incoming state */
   read(asked: RequestedStream, check: RowCheck, savedState: unknown): AsyncIterable<Event>;
 };

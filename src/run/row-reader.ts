@@ -9,14 +9,15 @@ import type { RowCheck } from "../service/rows.ts";
 import { withoutTotal } from "../service/service-api.ts";
 import { isFullRefresh, type Resume, resume } from "../state/resume.ts";
 import { type Event, warning } from "../sync/event.ts";
-import type { Source } from "../sync/outcome.ts";
+import type { Source } from "../sync/prepare.ts";
 import { type RowStream, readRows } from "../sync/read-stream.ts";
 import type { Row } from "../sync/service.ts";
 import { filtersOf, type RowState } from "../sync/state.ts";
 import type { Probed, Reader, RequestedStream } from "./reader.ts";
 import type { Session } from "./session.ts";
 
-const SAMPLE = 10_000;
+const OWNER = "Tell the service's owner";
+const SAMPLE_ROWS = 10_000;
 const SAMPLE_BYTES = 67_108_864;
 
 /** Reads the rows of a stream. */
@@ -29,7 +30,7 @@ export class RowReader implements Reader {
     this.#session = session;
   }
 
-  /** The interface only names the lists of companies and sources: where there is none, the export may be there anyway. */
+  /** Requests the list, which may be absent although the stream has an export, because its path is only an assumption. */
   async probe(isThorough = false): Promise<Probed> {
     const { name, endpoint, exportPath } = this.spec;
     const list = await this.#session.look(this.spec, {}).catch((error: unknown) => {
@@ -41,15 +42,13 @@ export class RowReader implements Reader {
       throw new DataError(withoutTotal(name));
     if (exportPath !== null && isThorough) await this.#probeExport(first);
     if (exportPath === null && first !== undefined && !isObject(first))
-      throw new DataError(
-        `Cannot read ${name}: an element of its list is no object. Tell the service's owner`,
-      );
+      throw new DataError(`Cannot read ${name}: its list has an element that is not an object. ${OWNER}`);
     return list === undefined ? { warning: cannotBeCounted(this.spec) } : { rows: list.total };
   }
 
   /**
-   * Asks for the first row of the newest days' export. An export that fails may be read later, or page by page.
-   * @param first an element of the list, which is newest first
+   * Checks the key of the first row in the export of the newest days. An export that fails may be read later, or page by page.
+   * @param first the newest element of the list
    */
   async #probeExport(first: unknown): Promise<void> {
     const { name, cursorField, primaryKey, sampled } = this.spec;
@@ -70,36 +69,36 @@ export class RowReader implements Reader {
       hasKey = false;
     }
     if (!hasKey && !sampled && first !== undefined && !(key in row))
-      throw new DataError(`Cannot read ${name}: its rows have no "${key}". Tell the service's owner`);
+      throw new DataError(`Cannot read ${name}: its rows have no "${key}". ${OWNER}`);
   }
 
   async sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]> {
     const service = this.#session.streamApi(this.spec, { cursor: null, schema });
     const rows: Row[] = [];
-    let bytes = 0;
-    const firstPage = async (): Promise<void> => {
+    const addPage = async (): Promise<void> => {
       rows.push(...(await service.page({ kind: "all" }, 1)).rows);
     };
-    const exported = async (): Promise<void> => {
+    const addExport = async (): Promise<void> => {
+      let bytes = 0;
       for await (const batch of service.stream({ kind: "all" })) {
         rows.push(...batch);
         bytes += batch.reduce((sum, { raw }) => sum + raw.length, 0);
-        if (rows.length >= SAMPLE || bytes >= SAMPLE_BYTES) break;
+        if (rows.length >= SAMPLE_ROWS || bytes >= SAMPLE_BYTES) break;
       }
     };
-    if (this.spec.exportPath === null) await firstPage();
+    if (this.spec.exportPath === null) await addPage();
     else
-      await exported().catch(async (error: unknown) => {
+      await addExport().catch(async (error: unknown) => {
         if (!(error instanceof BodyError)) throw error;
-        await firstPage().catch((other: unknown) => {
+        await addPage().catch((other: unknown) => {
           throw other instanceof NotFoundError ? error : other;
         });
       });
     const visible = rows.filter(({ isSuppressed }) => isSuppressed !== true);
-    return visible.slice(0, SAMPLE).map(({ raw }) => JSON.parse(fromLatin1(raw)));
+    return visible.slice(0, SAMPLE_ROWS).map(({ raw }) => JSON.parse(fromLatin1(raw)));
   }
 
-  /** Nothing is left to read of a full refresh that was delivered. */
+  /** Reads the stream, unless the state contains a full refresh that was delivered. */
   async *read(asked: RequestedStream, check: RowCheck, savedState: unknown): AsyncGenerator<Event> {
     const { name: stream } = this.spec;
     const { saved, open } = await this.resume(asked.configured, savedState, check);
@@ -114,7 +113,7 @@ export class RowReader implements Reader {
     yield* readRows(run);
   }
 
-  /** Decides from the incoming state how the stream is read. */
+  /** Finds in the incoming state where the stream continues. */
   async resume(
     configured: ConfiguredStream,
     savedState: unknown,
@@ -125,11 +124,8 @@ export class RowReader implements Reader {
     const reading = await this.reading();
     const { isDated } = reading;
     const isLimited = config.maxRunSeconds !== null && !isFullRefresh(configured);
-    const source = {
-      ...reading,
-      isExported: exportPath !== null,
-      onMissingKey: this.#onMissingKey(configured),
-    };
+    const onMissingKey = this.#onMissingKey(configured);
+    const source = { ...reading, isExported: exportPath !== null, onMissingKey };
     return {
       saved: resume(configured, savedState, isDated, filtersOf(config), service),
       open: (state) => ({
@@ -141,33 +137,31 @@ export class RowReader implements Reader {
   }
 
   /**
-   * Documented records carry their date. Others are read in windows only where they carry one and the date filters prove
-   * to be honoured: a count up to 1969 must be 0.
+   * Finds out whether the stream can be read in windows, and whether it has a list. Undocumented rows need a date for windows, and
+   * the service must obey date filters: a count up to 1969 must be 0.
    */
   async reading(): Promise<Pick<Source, "isDated" | "isListed">> {
     const { isDated, cursorField } = this.spec;
     if (isDated || cursorField === null) return { isDated, isListed: true };
     try {
       const [first] = (await this.#session.look(this.spec, {})).elements;
-      const hasDate = isObject(first) && cursorField in first;
-      const before = hasDate
-        ? await this.#session.look(this.spec, { discovered_to: "1969-12-31" })
-        : undefined;
-      return { isDated: before?.total === 0 && before.elements.length === 0, isListed: true };
+      if (!isObject(first) || !(cursorField in first)) return { isDated: false, isListed: true };
+      const before = await this.#session.look(this.spec, { discovered_to: "1969-12-31" });
+      return { isDated: before.total === 0 && before.elements.length === 0, isListed: true };
     } catch (error) {
       if (error instanceof NotFoundError) return { isDated: false, isListed: false };
       throw error;
     }
   }
 
-  /** Destinations that merge by key cannot take a row without one, and fail the complete sync. */
+  /** Drops rows without a key for destinations that merge by key, because otherwise the complete sync fails there. */
   #onMissingKey({ destinationSyncMode }: ConfiguredStream): Source["onMissingKey"] {
     if (!this.spec.sampled) return "reject";
     return destinationSyncMode?.endsWith("_dedup") === true ? "drop" : "pass";
   }
 }
 
-/** The message about a stream that has an export and no list. */
+/** The message about a stream with an export and without a list. */
 export const cannotBeCounted = ({ name, endpoint }: RowStreamSpec): string =>
   `Cannot count "${name}": the service has no list of them where endpoints.${endpoint} says, so the connector cannot tell ` +
   'whether an export was cut. Correct the path, or set "verify_counts" to false if there is no such list';

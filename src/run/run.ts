@@ -13,17 +13,13 @@ import { RowReader } from "./row-reader.ts";
 import type { Runtime } from "./runtime.ts";
 import { type Pace, Session } from "./session.ts";
 
-/** A run that is under way, whatever language it speaks. */
-export type Run = {
-  readonly session: Session;
-  /** The streams that can be read, in the order of the catalog. */
-  readonly readers: readonly Reader[];
-  /** Decides which fields leave. */
-  readonly privacy: FieldFilter;
-  readonly emit: (event: Event) => Promise<void>;
-};
+/** The readers of streams, in the order of the catalog, and the rules for the fields that may leave. */
+export type Guests = { readonly readers: readonly Reader[]; readonly privacy: FieldFilter };
 
-/** Where a run says things. `mask` hides the secrets as soon as they are known, before anything else is said. */
+/** An open run. */
+export type Run = Guests & { readonly session: Session; readonly emit: (event: Event) => Promise<void> };
+
+/** The output of a run's events. `mask` hides the secrets before the first event. */
 export type Reporter = {
   readonly mask: Mask;
   emit(event: Event): Promise<void>;
@@ -31,23 +27,17 @@ export type Reporter = {
   measure?(usage: () => Usage): void;
 };
 
-/** The parts of a run that the core does without: more streams, and the fields that leave. */
-export type Guests = { readonly readers: readonly Reader[]; readonly privacy: FieldFilter };
-
 export type RunOptions = {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly reporter: Reporter;
   readonly guests: (session: Session, rows: readonly Reader[]) => Promise<Guests>;
   readonly pace?: Pace;
-  /** Undefined: as the environment says. At "debug" each request is logged. */
+  /** Undefined: the level of the environment. At "debug" each request is logged. */
   readonly logLevel?: LogLevel | undefined;
 };
 
-/**
- * Opens a session and its readers, and closes it whatever happens. When the output has no reader any more, the run waits
- * for no request.
- */
+/** Opens a session, and closes it at the end of the work. If the output fails, open requests are aborted. */
 export async function withRun<Result>(
   { config, runtime, reporter, guests, pace, logLevel }: RunOptions,
   work: (run: Run) => Promise<Result>,
@@ -80,11 +70,10 @@ export async function withRun<Result>(
 }
 
 /**
- * Reads streams, one after the other. A stream that fails stops the others only if they would fail for the same error, such as
- * a wrong key.
+ * Reads streams, one after the other, until an error concerns all streams, such as a wrong key.
  * @param state each stream's part of the incoming state
- * @param sample how many rows of each are enough, without a checkpoint; undefined: all
- * @returns whether all of them were delivered completely
+ * @param sample the maximum number of rows of each stream, without checkpoints; undefined: all rows, with checkpoints
+ * @returns whether all streams were delivered completely
  */
 export async function syncStreams(
   run: Run,
@@ -113,12 +102,12 @@ export async function syncStreams(
   return complete;
 }
 
-/** Whether the next stream would fail for the same error. */
+/** Whether an error concerns all streams. */
 const isOfAll = (error: unknown): boolean =>
   error instanceof ConnectorError &&
   (error.scope === "service" || (error.scope === "run" && error instanceof ConfigError));
 
-/** The first rows of a stream, and its end. Without a checkpoint nothing of it is saved. */
+/** The first rows of a stream, and its end. The checkpoints are removed, so that no state is saved. */
 async function* firstOf(events: AsyncIterable<Event>, most: number): AsyncGenerator<Event> {
   let left = most;
   for await (const event of events) {

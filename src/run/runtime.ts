@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Environment } from "../config/environment.ts";
 import type { Processes } from "../output/files/processes.ts";
 
-/** The process, as a command sees it. Each function takes the members that it needs. */
+/** The parts of the process that commands use. */
 export type Runtime = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -10,13 +10,13 @@ export type Runtime = {
   readonly random: () => number;
   readonly stdout: Terminal;
   readonly stderr: Terminal;
-  /** Opens stdin, which few commands read. */
+  /** Opens stdin. */
   readonly stdin?: () => NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  /** Shown to a run that finds this run's lock. */
+  /** The number of this process, for another run that finds this run's lock. */
   readonly pid: number;
-  /** Tells whether another process of this machine still runs. */
+  /** Finds out whether another process of this machine still runs. */
   readonly processes?: Processes;
-  /** Takes what must be done when a signal ends the process before its work has ended. */
+  /** Registers an action for a signal that ends the process before its work has ended. */
   readonly atEnd?: (act: () => void) => void;
 };
 

@@ -15,26 +15,24 @@ import type { Service } from "../sync/service.ts";
 import { filtersOf, queryOf } from "../sync/state.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** The parts of the process that a session uses. */
 type SessionRuntime = Pick<Runtime, "clock" | "signal" | "environment" | "random">;
 
-/** How the requests of a run are made; undefined: as a sync makes them. `burst`: how many may start at once. */
+/** The options for the requests of a run. `burst`: the number of requests that may start at once. */
 export type Pace = Pick<ClientOptions, "tries" | "patienceMs" | "isVerbose"> & { readonly burst?: number };
 
-/** One run's dealings with the service: a pool of connections, a limiter for each key. */
+/** The connections of one run to the service: a pool of connections, and a limiter for each API key. */
 export class Session {
   /** The client of the Public API. */
   readonly client: Client;
   readonly config: Config;
-  /** Aborts what is under way at the service. */
+  /** Aborts the open requests. */
   readonly signal: AbortSignal;
-  /** When the run began, by the monotonic clock. */
+  /** The beginning of the run (ms) by the monotonic clock. */
   readonly began: number;
   /** The usage of both APIs so far. */
   readonly usage = noUsage();
-  /** Digest of the address of the Public API. */
+  /** Digests of the address of the Public API, and of the id of its key. */
   readonly service: string;
-  /** Digest of the id of the Public API's key. */
   readonly keyId: string;
   readonly #runtime: SessionRuntime;
   readonly notify: (notice: Notice) => void;
@@ -55,7 +53,7 @@ export class Session {
     this.client = this.#openClient(config.baseUrl, config.apiKey, this.#named(PUBLIC_API));
   }
 
-  /** The service as the core sees it, for the rows of one stream. @param suppresses whether suppressed rows are left out */
+  /** The service for the rows of one stream. @param suppresses whether rows of suppressed people are suppressed */
   streamApi(
     spec: RowStreamSpec,
     rules: Omit<RowRules, "key">,
@@ -74,14 +72,14 @@ export class Session {
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
   }
 
-  /** Only streams that the config cannot have without an External API ask for it; the others are content with the Public one. */
+  /** The clients of both APIs. Without an External API in the config, no stream needs its client. */
   get clients(): { readonly publicApi: Client; readonly externalApi: Client } {
     const { externalApi: api } = this.config;
     if (api !== null) this.#external ??= this.#openClient(api.apiUrl, api.apiKey, this.#named(EXTERNAL_API));
     return { publicApi: this.client, externalApi: this.#external ?? this.client };
   }
 
-  /** The names of an API's settings; what is said of a wrong key begins with where that key came from. */
+  /** The names of an API's settings. The remedy for a wrong key begins with the origin of the key. */
   #named(names: SettingNames): SettingNames {
     const origin = this.config.origins.get(names.key);
     if (origin === undefined) return names;
@@ -94,41 +92,30 @@ export class Session {
     const { requestsPerMinute, allowInsecureHttp: insecure, idleTimeoutSeconds } = this.config;
     const { burst, ...patience } = this.#pace;
     const proxy = proxyVariable(base, environment);
+    const openPool = (reuse: boolean): Dispatcher => openDispatcher(base, environment, { reuse, insecure });
     return new Client({
-      base,
-      apiKey,
-      place: {
-        ...{ host: base.host, settings, caProblems: () => caProblems(environment) },
-        ...(proxy !== undefined && { proxy }),
-      },
-      dispatcher: (reuse) =>
-        once(this.#dispatchers, `${base.origin} ${reuse}`, () =>
-          openDispatcher(base, environment, { reuse, insecure }),
-        ),
+      ...{ base, apiKey, clock, signal, random, notify: this.notify, usage: this.usage },
+      place: { host: base.host, settings, proxy, caProblems: () => caProblems(environment) },
+      dispatcher: (reuse) => once(this.#dispatchers, `${base.origin} ${reuse}`, () => openPool(reuse)),
       limiter: once(this.#limiters, apiKey, () => new Limiter(requestsPerMinute, clock, burst)),
-      clock,
-      signal,
-      random,
-      notify: this.notify,
-      usage: this.usage,
       idleTimeoutMs: idleTimeoutSeconds * 1000,
       ...patience,
     });
   }
 
-  /** Asks for one row of a stream. @throws what keeps this key from reading it */
+  /** Requests one row of a stream. @throws the reason why the key cannot read the stream */
   look(spec: RowStreamSpec, query: Query): Promise<List> {
     const endpoint = { spec, paths: this.config.endpoints, filters: this.filters(spec) };
     return readList(this.client, endpoint, `read ${spec.name}`, { limit: "1", ...query });
   }
 
-  /** The filters of the config; a stream that is only listed has none. */
+  /** The filters of the config; empty for a stream without an export. */
   filters({ exportPath }: RowStreamSpec): Query {
     return exportPath === null ? {} : queryOf(filtersOf(this.config));
   }
 }
 
-/** The value of a key, which is made at most once. */
+/** The value of a key, made at the first call. */
 function once<Value>(values: Map<string, Value>, key: string, make: () => Value): Value {
   const value = values.get(key) ?? make();
   values.set(key, value);

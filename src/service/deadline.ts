@@ -1,20 +1,13 @@
 import { DEADLINE } from "./error-table.ts";
 
-/** Aborts a request at a deadline, or at the end of the run. */
-export type Deadline = {
-  readonly signal: AbortSignal;
-  /** Removes the deadline, so that only the end of the run aborts the request. */
-  lift(): void;
-  /** Ends the deadline of an ended request. */
-  close(): void;
-};
+export type Deadline = ReturnType<typeof openDeadline>;
 
 /**
- * Opens a deadline.
+ * Aborts a request at a deadline, or at the end of the run.
  * @param totalMs the time from the request to the end of its answer
  * @param graceMs the additional time after the end of the run
  */
-export function openDeadline(run: AbortSignal, totalMs: number, graceMs: number): Deadline {
+export function openDeadline(run: AbortSignal, totalMs: number, graceMs: number) {
   const controller = new AbortController();
   const passed = Object.assign(new Error("The deadline has passed"), { code: DEADLINE });
   const timer = setTimeout(() => controller.abort(passed), totalMs);
@@ -25,7 +18,9 @@ export function openDeadline(run: AbortSignal, totalMs: number, graceMs: number)
   };
   if (run.aborted) endWithRun();
   else run.addEventListener("abort", endWithRun, { once: true });
+  /** Removes the deadline, so that only the end of the run aborts the request. */
   const lift = (): void => clearTimeout(timer);
+  /** Frees the resources of an ended request. */
   const close = (): void => {
     lift();
     run.removeEventListener("abort", endWithRun);

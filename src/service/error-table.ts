@@ -222,12 +222,7 @@ export const knownCode = (code: unknown): string =>
 export const OUT_OF_CREDITS: ReadonlySet<string> = new Set(["INSUFFICIENT_CREDITS", "QUOTA_EXCEEDED"]);
 
 /** An error answer. `what` is the end of "Cannot …", such as "count people". */
-export function statusError(
-  what: string,
-  place: Place,
-  status: number,
-  code: string | undefined,
-): ConnectorError {
+export function statusError(what: string, place: Place, status: number, code?: string): ConnectorError {
   const failure = failureOfCode(code) ?? failureOfStatus(status);
   const detail = `${code === undefined ? "" : `${printable(code)}, `}status ${status}`;
   return toError(what, place, failure, { detail, code });
@@ -322,19 +317,13 @@ export function redirectError(what: string, place: Place, status: number, to = "
   return toError(what, place, { ...failure, scope }, { detail: `status ${status}` });
 }
 
-function toError(
-  what: string,
-  { host, settings }: Place,
-  failure: Failure,
-  { detail, code, cause }: { detail?: string | undefined; code?: string | undefined; cause?: unknown },
-): ConnectorError {
-  const reason = detail === undefined ? failure.wrong : `${failure.wrong} (${detail})`;
-  return new failure.error(`Cannot ${what} at ${host}: ${reason}. ${worded(failure.remedy, settings)}`, {
-    code,
-    reason,
-    scope: failure.scope,
-    ...(cause !== undefined && { cause }),
-  });
+type Details = { readonly detail?: string | undefined; readonly code?: string | undefined; cause?: unknown };
+
+function toError(what: string, place: Place, failure: Failure, { detail, ...options }: Details) {
+  const { error: Class, wrong, remedy, scope } = failure;
+  const reason = detail === undefined ? wrong : `${wrong} (${detail})`;
+  const text = `Cannot ${what} at ${place.host}: ${reason}. ${worded(remedy, place.settings)}`;
+  return new Class(text, { ...options, reason, scope });
 }
 
 /** A remedy with the names of the settings. */

@@ -51,8 +51,7 @@ const MAX_MISSES = 1000;
  */
 export class LinePattern {
   readonly #values: ReadonlyMap<string, string>;
-  readonly #key: string;
-  readonly #cursor: string | null;
+  readonly #rules: MatchRules;
   readonly #suppression: SuppressionGroups | undefined;
   /** All names so far, in an order that fits the rows so far. */
   #names: readonly string[] = [];
@@ -62,17 +61,11 @@ export class LinePattern {
   /** The number of lines since the last match. */
   #misses = 0;
 
-  /** @param fields the schemas of the fields, by name @param suppression undefined: no row is suppressed */
-  constructor(
-    fields: ReadonlyMap<string, JsonSchema>,
-    key: string,
-    cursor: string | null,
-    suppression?: SuppressionGroups,
-  ) {
-    this.#values = valuePatterns(fields, key, cursor, suppression);
-    this.#key = key;
-    this.#cursor = cursor;
-    this.#suppression = suppression;
+  /** @param fields the schemas of the fields, by name */
+  constructor(fields: ReadonlyMap<string, JsonSchema>, rules: MatchRules) {
+    this.#values = valuePatterns(fields, rules);
+    this.#rules = rules;
+    this.#suppression = rules.suppression;
   }
 
   /** The row of a line; undefined: the line does not match. An empty cursor becomes null. */
@@ -96,7 +89,7 @@ export class LinePattern {
   /** Adds the names of a row that obeys the schema, in their order. */
   learn(names: readonly string[]): void {
     if (this.#misses >= MAX_MISSES || names.length > MAX_FIELDS) return;
-    if (!names.includes(this.#key) || !names.every((name) => this.#values.has(name))) return;
+    if (!names.includes(this.#rules.key) || !names.every((name) => this.#values.has(name))) return;
     if (names.every((name) => this.#names.includes(name))) return;
     const all = inOneOrder(this.#names, names);
     if (all.length > MAX_FIELDS) return;
@@ -104,8 +97,8 @@ export class LinePattern {
     const captured = all.filter((name) => /\("|"\(/.test(this.#values.get(name) ?? ""));
     const groupOf = (name: string | null | undefined): number => captured.indexOf(name ?? "") + 1;
     this.#groups = {
-      key: groupOf(this.#key),
-      cursor: groupOf(this.#cursor),
+      key: groupOf(this.#rules.key),
+      cursor: groupOf(this.#rules.cursor),
       other: groupOf(this.#suppression?.fields[1]),
     };
     this.#expression = new RegExp(`^\\{${all.map((name) => this.#fieldOf(name)).join("")}\\}$`);
@@ -115,7 +108,7 @@ export class LinePattern {
   #fieldOf(name: string): string {
     const literal = name.replace(/[$()*+.?[\]^{|}]/g, "\\$&");
     const field = `"${literal}":(?:${this.#values.get(name)})(?:,(?=")|(?=\\}))`;
-    return name === this.#key ? field : `(?:${field})?`;
+    return name === this.#rules.key ? field : `(?:${field})?`;
   }
 }
 
@@ -128,12 +121,17 @@ export type SuppressionGroups = {
   hasUsual(keyJson: string, otherJson: string | undefined): boolean;
 };
 
+/** `key`, `cursor`: the names of fields. `suppression`: undefined: no row is suppressed. */
+export type MatchRules = {
+  readonly key: string;
+  readonly cursor: string | null;
+  readonly suppression?: SuppressionGroups | undefined;
+};
+
 /** The patterns of the values of fields, without the fields that no pattern can describe. */
 function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
-  key: string,
-  cursor: string | null,
-  suppression: SuppressionGroups | undefined,
+  { key, cursor, suppression }: MatchRules,
 ): ReadonlyMap<string, string> {
   // A row is parsed if its key is not a text, or if its cursor is a number.
   const captures = new Map<string | null | undefined, readonly [text: string, ...without: string[]]>([

@@ -7,19 +7,16 @@ import type { JsonSchema } from "../catalog/schema.ts";
 import type { RawLine } from "../sync/event.ts";
 import type { Row } from "../sync/service.ts";
 import { toRawLine } from "./decode.ts";
-import { LinePattern, type SuppressionGroups } from "./fast-match.ts";
+import { LinePattern, type MatchRules } from "./fast-match.ts";
 import { RowNotes } from "./row-notes.ts";
 
 /** The number of fields that one function checks. V8 does not optimize longer functions: see SHORT_FUNCTIONS in main.ts. */
 const FIELDS_AT_ONCE = 6;
 
 /** The rules by which rows of a stream are distinguished and checked. */
-export type RowRules = {
-  readonly key: string;
-  readonly cursor: string | null;
+export type RowRules = MatchRules & {
   /** The declared schema of the rows; null: any row is correct. */
   readonly schema: JsonSchema | null;
-  readonly suppression?: SuppressionGroups | undefined;
   /** Collects facts about the rows; absent: new notes. */
   readonly notes?: RowNotes;
 };
@@ -54,7 +51,7 @@ export class RowParser {
     this.#fields = new Map(fields.map(([name, field]) => [toLatin1(name), field]));
     this.#accepts = checkOfAll(this.#compile, this.#fields);
     this.#closed = schema !== null;
-    this.#pattern = new LinePattern(this.#fields, key, cursor, suppression);
+    this.#pattern = new LinePattern(this.#fields, { key, cursor, suppression });
   }
 
   /** The row of a usual line; undefined for other lines, which must be parsed. */

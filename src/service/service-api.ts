@@ -40,23 +40,14 @@ export class StreamApi implements Service {
   readonly notify: (notice: Notice) => void;
   readonly #client: Client;
   readonly #endpoint: Endpoint;
+  readonly now = (): number => this.#client.now();
+  readonly monotonic = (): number => this.#client.monotonic();
+  readonly backOff = (failures: number): Promise<void> => this.#client.backOff(failures);
 
   constructor(client: Client, endpoint: Endpoint, notify: (notice: Notice) => void) {
     this.#client = client;
     this.#endpoint = endpoint;
     this.notify = notify;
-  }
-
-  now(): number {
-    return this.#client.now();
-  }
-
-  monotonic(): number {
-    return this.#client.monotonic();
-  }
-
-  backOff(failures: number): Promise<void> {
-    return this.#client.backOff(failures);
   }
 
   /** Undated = all − dated. The dated rows are counted first, because otherwise new rows could hide undated rows. */

@@ -3,7 +3,7 @@ import { plural } from "../base/text.ts";
 import { BEGINNING, instant, OLDEST } from "../base/time.ts";
 import type { Attempt } from "./ladder.ts";
 import type { Pass } from "./pass.ts";
-import type { Batch, Count, Page } from "./service.ts";
+import type { Batch, Page } from "./service.ts";
 import { describe, type Window } from "./window.ts";
 
 /** A longer export may have no end, if it also has more than twice the counted rows. */
@@ -14,20 +14,16 @@ const EVERYTHING: Window = { kind: "open", from: BEGINNING, undated: true };
 
 /** The rows of an attempt. The pass must accept a batch before the next batch is requested. */
 export function batchesOf(attempt: Attempt, pass: Pass): AsyncIterable<Batch> {
-  const { window, count, rules } = pass;
+  const { window, rules } = pass;
   if (attempt === "ends") return readEnds(pass);
-  if (attempt === "pages") return bounded(readPages(pass), window, count);
+  if (attempt === "pages") return bounded(readPages(pass), pass);
   if (window.kind === "undated") return exportUndated(pass);
-  return bounded(rules.service.stream(window, true), window, count);
+  return bounded(rules.service.stream(window, true), pass);
 }
 
 /** Yields the given batches. @throws BodyError if there are many more rows than the service counts */
-async function* bounded(
-  batches: AsyncIterable<Batch>,
-  window: Window,
-  { known, rows, undated }: Count,
-): AsyncGenerator<Batch> {
-  const counted = known ? rows + undated : Number.POSITIVE_INFINITY;
+async function* bounded(batches: AsyncIterable<Batch>, { window, count }: Pass): AsyncGenerator<Batch> {
+  const counted = count.known ? count.rows + count.undated : Number.POSITIVE_INFINITY;
   let shown = 0;
   for await (const batch of batches) {
     yield batch;
@@ -68,9 +64,9 @@ async function* readPages(pass: Pass): AsyncGenerator<Batch> {
 }
 
 /** Reads the rows without a date from the export of everything, because no date filter matches these rows. */
-async function* exportUndated({ count, window, rules }: Pass): AsyncGenerator<Batch> {
-  for await (const batch of bounded(rules.service.stream(EVERYTHING, true), window, count))
-    yield undatedOf(batch);
+async function* exportUndated(pass: Pass): AsyncGenerator<Batch> {
+  const batches = bounded(pass.rules.service.stream(EVERYTHING, true), pass);
+  for await (const batch of batches) yield undatedOf(batch);
 }
 
 /** Reads the rows without a date from each end of the list, page by page, until a page has none or enough are found. */

@@ -3,7 +3,7 @@ import { addDays, cursorToUtc, type Day, instant } from "../base/time.ts";
 import { missingDaysOf, put } from "./coverage.ts";
 import type { Event, StreamState, WindowRecord } from "./event.ts";
 import { incompleteDays, incompleteRow, incompleteUndated } from "./incomplete.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Outcome } from "./pass.ts";
 import { NO_FILTERS, type RowState } from "./state.ts";
 
 /** `missing`: the state's missing days. `more`: the number of additional proven spans, as `put` takes it. */

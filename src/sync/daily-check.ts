@@ -4,7 +4,7 @@ import { addDays, BEGINNING, type Day, dayOf, daysBetween, instant } from "../ba
 import { type Coverage, isProven, type Span } from "./coverage.ts";
 import { believedSpans, type DaySettings, type ReadPlan } from "./range.ts";
 import type { RowStream } from "./read-stream.ts";
-import { type Service, warn } from "./service.ts";
+import { warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow } from "./window.ts";
 
@@ -88,13 +88,15 @@ async function checkKey(saved: RowState, { stream, service }: RowStream): Promis
   const gone = sumOf(({ rows }, now) => rows - now);
   const slack = Math.max(LEAST_SLACK, total * SLACK);
   const different = proven.filter((span) => counts.get(span) !== span.rows);
-  if (grown > slack || (gone > slack && gone > slack + (await recentRows(saved, service)))) {
+  const { discoveredAt } = saved;
+  const from = discoveredAt === null ? BEGINNING : dayOf(instant(discoveredAt));
+  const recent = gone > slack ? (await service.count({ kind: "open", from, undated: false })).rows : 0;
+  if (grown > slack || gone > slack + recent)
     throw new ConfigError(
       `Cannot use the state of "${stream}": the API key is another one, and its numbers are those of another organization ` +
         `(in ${different.length} of ${plural(proven.length, "range")} of days; ${shown(total)} rows were read). Use a state ` +
         'of its own for each organization. If it is the same organization, set "key" to null in the state',
     );
-  }
   warn(
     service,
     `"${stream}" has another API key than before. By its numbers, the key is of the same organization`,
@@ -102,12 +104,6 @@ async function checkKey(saved: RowState, { stream, service }: RowStream): Promis
   const isReadAgain = total <= TINY || (total <= SMALL && different.length > 0);
   const again = new Set(isReadAgain ? proven : different);
   return saved.days.filter((span) => !again.has(span));
-}
-
-/** The number of rows from the day of the cursor on. */
-async function recentRows({ discoveredAt }: RowState, service: Service): Promise<number> {
-  const from = discoveredAt === null ? BEGINNING : dayOf(instant(discoveredAt));
-  return (await service.count({ kind: "open", from, undated: false })).rows;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { BodyError } from "../base/errors.ts";
 import { shown as number, plural } from "../base/text.ts";
 import type { Day } from "../base/time.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Outcome } from "./pass.ts";
 import { describe } from "./window.ts";
 
 /** The maximum number of days that an error lists. */

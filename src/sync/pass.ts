@@ -2,14 +2,33 @@ import { BodyError, type ConnectorError, DataError, ScrambledError } from "../ba
 import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import type { Status } from "./coverage.ts";
-import type { LineBatch, RawLine, UsualNames, Why } from "./event.ts";
+import type { LineBatch, RawLine, UsualNames, Why, WindowRecord } from "./event.ts";
 import { attemptsText } from "./incomplete.ts";
-import type { Outcome, RunRules } from "./outcome.ts";
 import type { Planned } from "./plan.ts";
+import type { RunRules } from "./prepare.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
 import type { Batch, Count, Row } from "./service.ts";
 import { contentOf, identityOf, Shown } from "./shown.ts";
+import type { Filters } from "./state.ts";
 import { describe, hasUndated, type Window } from "./window.ts";
+
+/** The result for a window, or for a part of the window. The outcomes of a window cover all its days, oldest first. */
+export type Outcome = {
+  readonly window: Window;
+  readonly record: Omit<WindowRecord, keyof Filters>;
+  /** The shown rows of each closed day. */
+  readonly days: ReadonlyMap<Day, number>;
+  /** The number of people without a date, if the window includes them. */
+  readonly undated?: number | undefined;
+  /** The newest shown cursor that may become the stream's cursor, as the service writes it. */
+  readonly newest?: string | undefined;
+  /** For `missing`: whether an attempt reached its end. The service seems to be down if no attempt does. */
+  readonly isRead: boolean;
+  /** The number of exports among the attempts. */
+  readonly exports: number;
+  /** For `missing`: the failure of the last attempt; undefined: the attempt reached its end, and the numbers differ. */
+  readonly cause?: ConnectorError;
+};
 
 const SEEN = 1;
 const BEFORE_COUNT = 2;

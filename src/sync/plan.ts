@@ -1,13 +1,12 @@
 import { addDays, type Day, dayOf, daysBetween, earlier, instant, later } from "../base/time.ts";
 import type { DayRange } from "./coverage.ts";
 import type { Why } from "./event.ts";
+import type { RunRules } from "./prepare.ts";
 import type { ReadPlan } from "./range.ts";
 import type { Count, Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, type Window } from "./window.ts";
 
-type PlanContext = {
-  readonly service: Service;
-  readonly yesterday: Day;
+type PlanContext = Pick<RunRules, "service" | "yesterday"> & {
   readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
 };
 
@@ -82,21 +81,16 @@ export async function* planWindows(
   if (plan.undated !== undefined && !(isOne && isAll))
     yield* planUndated(plan.undated, isAll ? count : undefined, context);
   if (isOne) return yield { window, count, why: "lookback" };
-  for (const range of plan.closed)
-    yield* planClosed(
-      range,
-      "lookback",
-      context,
-      window.kind === "open" || isRange(window, range) ? { window, count } : undefined,
-    );
+  for (const range of plan.closed) {
+    const isRange = window.kind === "closed" && window.from === range[0] && window.to === range[1];
+    const counted = window.kind === "open" || isRange ? { window, count } : undefined;
+    yield* planClosed(range, "lookback", context, counted);
+  }
   if (plan.window?.until !== "now") return;
   const from = later(plan.window.from, context.yesterday);
   const isCounted = window.kind === "open" && window.from === from && !isAll;
   yield { window: { kind: "open", from, undated: false }, why: "lookback", ...(isCounted && { count }) };
 }
-
-const isRange = (window: Window, [first, last]: DayRange): boolean =>
-  window.kind === "closed" && window.from === first && window.to === last;
 
 /** Whether one request can read all closed and open days. Ignored days divide the window, because they are not read. */
 function isInOneWindow(

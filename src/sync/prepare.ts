@@ -1,13 +1,36 @@
 import { addDays, BEGINNING, type Day, dayOf, instant, startOf } from "../base/time.ts";
 import { type Coverage, isProven, withoutDays } from "./coverage.ts";
 import { checkDaily } from "./daily-check.ts";
-import type { RunRules } from "./outcome.ts";
 import { type Counted, WindowSize } from "./plan.ts";
 import { type ReadPlan, readsAll, whatToRead } from "./range.ts";
 import type { RowStream } from "./read-stream.ts";
-import { type Count, NOT_COUNTED, warn } from "./service.ts";
+import { type Count, NOT_COUNTED, type Service, warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow, type DatedWindow } from "./window.ts";
+
+/** The ways in which the service offers the rows of a stream. */
+export type Source = {
+  /** Whether rows have dates, so that they can be read in windows of days. */
+  readonly isDated: boolean;
+  readonly isExported: boolean;
+  readonly isListed: boolean;
+  /** `reject`: a row without its key fails the attempt. */
+  readonly onMissingKey: "reject" | "pass" | "drop";
+};
+
+/** The rules for every window of a run. */
+export type RunRules = Source & {
+  readonly service: Service;
+  /** The day before the run's first count. It does not change during the run. */
+  readonly yesterday: Day;
+  /** False: an export that ends properly proves its window. */
+  readonly verifyCounts: boolean;
+  /** Rows with a later cursor (epoch ms) are not emitted. */
+  readonly until: number;
+  /** Rows with a later cursor (epoch ms) do not move the stream's cursor. */
+  readonly latest: number;
+  readonly windowSize: WindowSize;
+};
 
 /** The run's first count with its window, and the decisions about a stream before its first row. */
 export type Prepared = Counted & {

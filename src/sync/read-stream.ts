@@ -1,10 +1,9 @@
 import { Checkpoints } from "./checkpoints.ts";
 import { uncovered } from "./coverage.ts";
 import type { Event } from "./event.ts";
-import type { Source } from "./outcome.ts";
 import { parallel } from "./parallel.ts";
 import { type Planned, planWindows } from "./plan.ts";
-import { prepare } from "./prepare.ts";
+import { prepare, type Source } from "./prepare.ts";
 import type { ReadSettings } from "./range.ts";
 import { readWindow } from "./read-window.ts";
 import type { Service } from "./service.ts";
@@ -26,18 +25,23 @@ export type RowStream = {
 
 /** Reads one stream: plans, reads several windows at the same time, and yields a checkpoint after each window. */
 export async function* readRows(run: RowStream): AsyncGenerator<Event> {
-  const { stream, service, settings } = run;
+  const { stream, service, settings, endsAt = Number.POSITIVE_INFINITY } = run;
   const prepared = await prepare(run);
   const { state, plan, rules } = prepared;
   const { known, rows, undated } = prepared.count;
   if (known) yield { kind: "estimate", stream, rows: rows + undated };
   const days = plan && { yesterday: rules.yesterday, missing: plan.missing, more: settings.rereadDays };
   const checkpoints = new Checkpoints(stream, state, days);
-  const limit = new TimeLimit(run);
+  let [isUp, isFurther] = [false, false];
+  const begins = (planned: Planned): boolean => {
+    isUp = isFurther && service.monotonic() >= endsAt;
+    isFurther ||= makesProgress(planned, run.state);
+    return !isUp;
+  };
   const steps = parallel(planWindows(prepared, rules), settings.numWorkers, {
     // The days up to now are read last, because rows move only towards today.
     isLast: ({ window }) => window.kind === "open" || window.kind === "all",
-    begins: (planned) => limit.allows(planned),
+    begins,
     read: (planned) => readWindow(planned, rules),
   });
   for await (const { index, item, part } of steps) {
@@ -48,27 +52,15 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
       yield { kind: "records", stream, at: service.now(), ...place, ...part };
     }
   }
-  yield* checkpoints.close(limit.isUp);
+  yield* checkpoints.close(isUp);
 }
 
-/** Ends a run between two windows. Before, the run reads days that no state covers, so that a long lookback ends some time. */
-class TimeLimit {
-  isUp = false;
-  readonly #run: RowStream;
-  #isFurther = false;
-
-  constructor(run: RowStream) {
-    this.#run = run;
-  }
-
-  allows({ window, count, why }: Planned): boolean {
-    const { service, endsAt = Number.POSITIVE_INFINITY, state } = this.#run;
-    this.isUp = this.#isFurther && service.monotonic() >= endsAt;
-    const hasRows = count?.known !== true || count.rows > 0;
-    const isNew =
-      why === "turn" ||
-      (window.kind === "closed" && uncovered(state.days, [window.from, window.to]).length > 0);
-    this.#isFurther ||= (hasRows && isNew) || why === "retry" || window.kind === "open";
-    return !this.isUp;
-  }
+/**
+ * Whether a window reads days that the saved state does not cover. A run ends by its time only after such a window, because
+ * otherwise a long lookback would use all the time of every run.
+ */
+function makesProgress({ window, count, why }: Planned, { days }: RowState): boolean {
+  if (why === "retry" || window.kind === "open") return true;
+  if (count?.known === true && count.rows === 0) return false;
+  return why === "turn" || (window.kind === "closed" && uncovered(days, [window.from, window.to]).length > 0);
 }

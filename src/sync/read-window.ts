@@ -4,10 +4,10 @@ import { batchesOf, isCountedToTheEnd } from "./batches.ts";
 import type { LineBatch } from "./event.ts";
 import { OWNER } from "./incomplete.ts";
 import { type Attempt, attemptsAt, isShown, judge, type Verdict, whatFollows } from "./ladder.ts";
-import type { Outcome, RunRules } from "./outcome.ts";
-import { Pass } from "./pass.ts";
+import { type Outcome, Pass } from "./pass.ts";
 import type { Planned } from "./plan.ts";
-import { MOST_SEEN_ROWS } from "./seen-rows.ts";
+import type { RunRules } from "./prepare.ts";
+import { MAX_SEEN_ROWS } from "./seen-rows.ts";
 import { type Count, warn } from "./service.ts";
 import { describe, partsOf, type Window } from "./window.ts";
 
@@ -39,7 +39,7 @@ export async function* readWindow(
     const next = whatFollows(attempt, verdict, left, pass);
     if (isNew && (next[0] === "pages" || (lacksForm && rules.isListed)))
       warn(rules.service, `${pass.cause.message}. It is read page by page`);
-    if (verdict === "failed" && next.length > 0 && !lacksForm && lacksRows(pass)) notifyCut(attempt, pass);
+    if (verdict === "failed" && next.length > 0 && !lacksForm) notifyCut(attempt, pass);
     if (typeof next === "string") return yield pass.outcome(next);
     [attempt, ...left] = next;
   }
@@ -49,13 +49,11 @@ export async function* readWindow(
   throw new BodyError(text, { cause });
 }
 
-/** Whether the latest attempt lacked rows or broke off. Otherwise rows moved during the attempt. */
-const lacksRows = ({ isClean, count, shown, counted }: Pass): boolean =>
-  !isClean || (count.known && shown < counted);
-
-function notifyCut(attempt: Attempt, { window, count, shown, counted, rules }: Pass): void {
-  // The two ends of a list may lack rows without a date although nothing failed.
-  if (attempt === "ends") return;
+/** Reports an attempt that lacked rows or broke off. */
+function notifyCut(attempt: Attempt, { window, count, shown, counted, isClean, rules }: Pass): void {
+  // Otherwise rows moved during the attempt. The two ends of a list may lack rows without a date although nothing failed.
+  const lacksRows = !isClean || (count.known && shown < counted);
+  if (!lacksRows || attempt === "ends") return;
   const rows = { shown, counted: count.known ? counted : null };
   const days = { days: describe(window), to: window.kind === "closed" ? window.to : null };
   rules.service.notify({ kind: "cut", isExport: attempt === "export", ...days, ...rows });
@@ -84,7 +82,7 @@ async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | O
   if (pass.isFull)
     warn(
       service,
-      `The range ${describe(window)} has more than ${plural(MOST_SEEN_ROWS, "row")}. After them, a row that arrives twice is ` +
+      `The range ${describe(window)} has more than ${plural(MAX_SEEN_ROWS, "row")}. After them, a row that arrives twice is ` +
         "sent twice. Lower max_window_rows, or upsert on the key",
     );
 }

@@ -1,15 +1,16 @@
-/** Rows beyond this many are not kept: at 16 bytes a row the table would outgrow a small container. */
-export const MOST_SEEN_ROWS = 5_000_000;
+/** The maximum number of remembered rows (16 bytes each), because a larger table would be too large for a small container. */
+export const MAX_SEEN_ROWS = 5_000_000;
 
-const FULLEST = 0.84;
-const SMALLEST_TABLE = 1024;
+/** The maximum share of used slots, and the minimum number of slots. */
+const MAX_LOAD = 0.84;
+const MIN_SLOTS = 1024;
 const WORDS = 3;
 /** The first word of an empty slot. */
 const EMPTY = 0;
 const FLAGS = 15;
 const GROUP_BITS = 4;
 
-/** The result of `add`: whether the row is new, the key's flags in this pass, and its flags in the group of passes. */
+/** The parts of the result of `add`: whether the row is new, and the key's flags in the pass and in the group of passes. */
 export const IS_NEW = 256;
 export const inPass = (known: number): number => known & FLAGS;
 export const inGroup = (known: number): number => (known >>> GROUP_BITS) & FLAGS;
@@ -17,60 +18,59 @@ export const inGroup = (known: number): number => (known >>> GROUP_BITS) & FLAGS
 /** Digests of keys, two words each. */
 export type KeyDigests = Uint32Array;
 
-/** Random words under which texts are hashed, so that no service can craft two keys that collide. */
+/** Random words for the hash, so that no service can construct two keys with the same digest. */
 export type Seed = Uint32Array;
 
 const PROCESS_SEED: Seed = crypto.getRandomValues(new Uint32Array(6));
 
 /**
- * The rows that a window has shown: 96-bit digests of (key, identity) in one open-addressed flat table, 13 bytes a slot
- * and at most 16 bytes a row when the number of rows is known beforehand. A digest is 64 bits of the key and 32 of the
- * identity, so that the rows of one key lie in one probe sequence. A collision makes a pass look short, never complete.
- *
- * A mark has four flags that the caller chooses, once for the pass and once for a group of passes.
+ * The rows that a window has shown: 96-bit digests in one open-addressed flat table, with 13 bytes a slot.
+ * A digest has 64 bits of the key and 32 bits of the identity, so that the rows of one key are in one probe sequence.
+ * If two digests are equal, a pass seems to lack a row. It never seems complete by mistake.
+ * A mark has four flags, once for the pass and once for a group of passes. The caller chooses the meaning of the flags.
  */
 export class SeenRows {
   #capacity: number;
   #words: Uint32Array;
   #marks: Uint8Array;
   #size = 0;
-  /** Grows with each new group of passes, and whenever the rows are forgotten. */
+  /** The number of the group of passes. It also grows when the rows are forgotten. */
   group = 0;
-  /** Where the digests of a batch are; longer than they are. */
+  /** The memory for the digests of a batch. */
   #digests: KeyDigests = new Uint32Array(0);
-  /** Where texts are while they are hashed: a string that is cut from a line gives its characters up slowly. */
+  /** The memory for texts during hashing, because the characters of a string that is a part of a line are slow to read. */
   #bytes: Buffer = Buffer.alloc(0);
   readonly #hash: KeyedHash;
 
-  /** The words that the last prefetch read. Public, because a compiler drops reads without a use. */
+  /** The result of the last prefetch. Public, because a compiler removes reads without a use. */
   prefetched = 0;
 
-  /** @param expectedRows how many rows the window has by its count */
+  /** @param expectedRows the counted rows of the window */
   constructor(expectedRows = 0, seed: Seed = PROCESS_SEED) {
-    this.#capacity = capacityFor(Math.min(expectedRows, MOST_SEEN_ROWS));
+    this.#capacity = capacityFor(Math.min(expectedRows, MAX_SEEN_ROWS));
     this.#words = new Uint32Array(this.#capacity * WORDS);
     this.#marks = new Uint8Array(this.#capacity);
     this.#hash = new KeyedHash(seed);
   }
 
-  /** True once rows are passed on without being remembered. */
+  /** Whether further rows are not remembered. */
   get isFull(): boolean {
-    return this.#size >= MOST_SEEN_ROWS;
+    return this.#size >= MAX_SEEN_ROWS;
   }
 
-  /** Starts a pass: the flags of the pass before are forgotten. */
+  /** Starts a pass, and forgets the flags of the last pass. */
   beginPass(): void {
     const marks = this.#marks;
     for (let slot = 0; slot < marks.length; slot++) marks[slot] = (marks[slot] ?? 0) & ~FLAGS;
   }
 
-  /** Starts a group of passes: the flags of all passes before are forgotten. */
+  /** Starts a group of passes, and forgets the flags of all passes. */
   beginGroup(): void {
     this.group += 1;
     this.#marks.fill(0);
   }
 
-  /** Forgets every row, so that each is passed on again: what was passed on may not be what it was. */
+  /** Forgets all rows, so that they are new again. */
   forget(): void {
     this.group += 1;
     this.#words.fill(EMPTY);
@@ -78,10 +78,7 @@ export class SeenRows {
     this.#size = 0;
   }
 
-  /**
-   * The digests of a batch's keys, for `add`, until the next batch. Prefetches their slots so that the cache misses of the
-   * batch overlap.
-   */
+  /** The digests of a batch's keys, valid until the next batch. Prefetches their slots, so that the cache misses overlap. */
   digestsOf(keys: readonly string[]): KeyDigests {
     const count = keys.length * 2;
     if (this.#digests.length < count) this.#digests = new Uint32Array(2 * count);
@@ -108,10 +105,10 @@ export class SeenRows {
 
   /**
    * Adds a row that the pass shows.
-   * @param nth which of the keys is the row's
-   * @param identity what tells the rows of one key apart; a number if it is a moment
+   * @param nth the index of the row's key
+   * @param identity distinguishes the rows of one key; a number if it is a moment
    * @param flags at most four bits
-   * @returns bits for IS_NEW, `inPass` and `inGroup`: what was known of the row and its key before
+   * @returns bits for IS_NEW, `inPass` and `inGroup`, as they were before
    */
   add(keys: KeyDigests, nth: number, identity: string | number, flags: number): number {
     const a = keys[2 * nth] ?? 0;
@@ -154,7 +151,7 @@ export class SeenRows {
     this.#words[at + 2] = c;
     this.#marks[slot] = mark;
     this.#size += 1;
-    if (this.#size > this.#capacity * FULLEST) this.#grow();
+    if (this.#size > this.#capacity * MAX_LOAD) this.#grow();
   }
 
   #grow(): void {
@@ -180,12 +177,12 @@ export class SeenRows {
 const slotOf = (digest: number, capacity: number): number => Math.floor((digest * capacity) / 0x1_0000_0000);
 
 function capacityFor(rows: number): number {
-  return Math.max(SMALLEST_TABLE, Math.ceil((rows + 1) / FULLEST) + 1);
+  return Math.max(MIN_SLOTS, Math.ceil((rows + 1) / MAX_LOAD) + 1);
 }
 
-/** HalfSipHash-1-3 with 64 bits of output: a keyed hash, because the keys are other people's typing. */
+/** HalfSipHash-1-3 with 64 bits of output: a keyed hash, because strangers choose the keys. */
 export class KeyedHash {
-  /** The digest of the key that was set last, as two unsigned words. */
+  /** The digest of the last key as two unsigned words. */
   high = 0;
   low = 0;
   readonly #seed: Seed;
@@ -194,7 +191,6 @@ export class KeyedHash {
     this.#seed = seed;
   }
 
-  /** The key begins at `from` and is `length` bytes long. */
   setKey(bytes: Buffer, from: number, length: number): void {
     this.#run(bytes, from, length, this.#seed[0] ?? 0, this.#seed[1] ?? 0);
   }
@@ -245,14 +241,14 @@ export class KeyedHash {
   }
 }
 
-/** As `readInt32LE`, in a third of its time. */
+/** `readInt32LE` in a third of its time. */
 const blockAt = (bytes: Buffer, at: number): number =>
   (bytes[at] ?? 0) |
   ((bytes[at + 1] ?? 0) << 8) |
   ((bytes[at + 2] ?? 0) << 16) |
   ((bytes[at + 3] ?? 0) << 24);
 
-/** The one to three bytes behind the blocks, if any, and the length above them. */
+/** The zero to three bytes after the blocks, and the length in the highest byte. */
 function lastBlock(bytes: Buffer, from: number, length: number): number {
   let block = length << 24;
   for (let at = length & ~3, shift = 0; at < length; at++, shift += 8)

@@ -10,7 +10,7 @@ import {
   withStatus,
 } from "../../src/sync/coverage.ts";
 import type { Event } from "../../src/sync/event.ts";
-import type { Source } from "../../src/sync/outcome.ts";
+import type { Source } from "../../src/sync/prepare.ts";
 import type { ReadSettings } from "../../src/sync/range.ts";
 import { type RowStream, readRows } from "../../src/sync/read-stream.ts";
 import type { Service } from "../../src/sync/service.ts";

@@ -42,7 +42,7 @@ function obeys(row: Record<string, unknown>): boolean {
 /** The pattern of a schema, which has learnt rows of these fields. */
 function patternOf(names: readonly string[], { properties = {} }: JsonSchema = SCHEMA): LinePattern {
   const fields = Object.entries(properties).map(([name, field]) => [toLatin1(name), field] as const);
-  const pattern = new LinePattern(new Map(fields), "id", "at");
+  const pattern = new LinePattern(new Map(fields), { key: "id", cursor: "at" });
   if (names.length > 0) pattern.learn(names);
   return pattern;
 }
