@@ -21,7 +21,7 @@ type Outlook = { readonly stream: string; readonly days: readonly string[]; read
 
 /** Each range of days is one window, because dividing a range takes as many requests as reading it. */
 const ALL = Number.POSITIVE_INFINITY;
-const UNDIVIDED = { rows: ALL, most: ALL, smallRange: ALL };
+const UNDIVIDED = { rows: ALL, maxRows: ALL, undividedRows: ALL };
 const MAX_RANGES = 5;
 
 /** Prints what a run would read and buy: a table at a terminal, or one JSON object. */

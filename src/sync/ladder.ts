@@ -26,7 +26,7 @@ export function attemptsAt(pass: Pass): readonly Attempt[] {
     return UNDATED.filter((attempt) => (attempt === "export" ? isExported : count.known));
   if (window.kind === "open" && window.from < rules.yesterday) return ["export", "halve"];
   const isRange = hasSeveralDays(window);
-  if (isRange && (pass.isWalked || count.rows > rules.windowSize.most)) return ["halve"];
+  if (isRange && (pass.isWalked || count.rows > rules.windowSize.maxRows)) return ["halve"];
   const [first, afterFailure] = isRange ? [RANGE, RANGE.slice(1)] : [WHOLE, WHOLE_AFTER_FAILURE];
   const can = { export: isExported, pages: isWalkable(pass), halve: true };
   const attempts = rules.windowSize.exportsFail ? afterFailure : first;

@@ -1,9 +1,5 @@
 /** A part of an item; undefined: the item has ended. `index`: the number of items that began before the item. */
-export type Step<Item, Part> = {
-  readonly index: number;
-  readonly item: Item;
-  readonly part: Part | undefined;
-};
+type Step<Item, Part> = { readonly index: number; readonly item: Item; readonly part: Part | undefined };
 
 /** `isLast`: whether no item follows. `begins`: decides right before an item whether it begins; false ends the items. */
 type Reader<Item, Part> = {

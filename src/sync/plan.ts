@@ -7,11 +7,11 @@ import type { Count, Service } from "./service.ts";
 import { type ClosedWindow, closedWindow, type DatedWindow, type Window } from "./window.ts";
 
 type PlanContext = Pick<RunRules, "service" | "yesterday"> & {
-  readonly windowSize: Pick<WindowSize, "rows" | "most" | "smallRange">;
+  readonly windowSize: Pick<WindowSize, "rows" | "maxRows" | "undividedRows">;
 };
 
 /** A range of at most this number of rows is one window. */
-const SMALL_RANGE = 50_000;
+const UNDIVIDED_ROWS = 50_000;
 /** The number of rows of the first planned window, and the limits of later windows. */
 const [FIRST_SIZE, MIN_SIZE, MAX_SIZE] = [25_000, 5_000, 100_000];
 /** The time (ms) that the export of a window should take. */
@@ -24,7 +24,7 @@ const PLANNED_SHARE = 0.75;
 /** The number of rows that a window should have: as many as the service exports in ten seconds. */
 export class WindowSize {
   /** The setting max_window_rows. A window of several days with more rows is halved. */
-  readonly most: number;
+  readonly maxRows: number;
   /** Whether no export proved the last window, so that the next window gets only one export. */
   exportsFail = false;
   /** Whether an export had another form than lines of JSON. Then no further export is requested. */
@@ -32,16 +32,16 @@ export class WindowSize {
   #rows = FIRST_SIZE;
 
   constructor(maxWindowRows: number) {
-    this.most = maxWindowRows;
+    this.maxRows = maxWindowRows;
   }
 
   get rows(): number {
-    return Math.min(this.#rows, Math.ceil(this.most * PLANNED_SHARE));
+    return Math.min(this.#rows, Math.ceil(this.maxRows * PLANNED_SHARE));
   }
 
   /** A range of at most this number of rows is one window, because a plan would need too many requests. */
-  get smallRange(): number {
-    return Math.min(SMALL_RANGE, this.most);
+  get undividedRows(): number {
+    return Math.min(UNDIVIDED_ROWS, this.maxRows);
   }
 
   /** Adapts the size to the time (ms) that an export took from its request to its end. */
@@ -98,7 +98,7 @@ function isInOneWindow(
   count: Count,
   { windowSize, yesterday }: PlanContext,
 ): boolean {
-  if (window?.until !== "now" || !count.known || count.rows > windowSize.smallRange) return false;
+  if (window?.until !== "now" || !count.known || count.rows > windowSize.undividedRows) return false;
   const { from } = window;
   return (
     from >= yesterday || closed.some(([first, last]) => first === from && addDays(last, 1) === yesterday)
@@ -130,7 +130,7 @@ async function* planClosed(
   const { service, windowSize } = context;
   const window = closedWindow(first, last);
   const { window: around, count } = counted ?? { window, count: await service.count(window) };
-  const isSmall = around.kind === "closed" && count.rows <= windowSize.smallRange;
+  const isSmall = around.kind === "closed" && count.rows <= windowSize.undividedRows;
   if (!count.known || isSmall) return yield { window, count, why };
   const dated = around.kind === "open" ? { ...around, undated: false } : window;
   const oldest = later(first, await oldestDay(dated, last, count.rows, service));
@@ -169,7 +169,7 @@ async function* spans(
     const window = closedWindow(first, addDays(first, span - 1));
     const count = await service.count(window);
     const fitting = (span * windowSize.rows) / count.rows;
-    if (count.rows > Math.min(2 * windowSize.rows, windowSize.most) && span > 1) {
+    if (count.rows > Math.min(2 * windowSize.rows, windowSize.maxRows) && span > 1) {
       left = Math.max(left, count.rows);
       days = Math.min(span - 1, fitting);
       continue;

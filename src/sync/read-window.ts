@@ -14,16 +14,15 @@ import { describe, partsOf, type Window } from "./window.ts";
 /** An older count is asked again before it is used. */
 const COUNT_LIFETIME_MS = 60_000;
 
+/** The lines and outcomes of a window, in order. */
+type Parts = AsyncGenerator<LineBatch | Outcome>;
+
 /**
  * Makes attempts at one window until its status is clear, and emits no row twice. Yields the outcome of each part, oldest first.
  * @param whole the pass over the larger window, if this window is a part of one
  * @throws BodyError for a window from yesterday on that no attempt proved
  */
-export async function* readWindow(
-  planned: Planned,
-  rules: RunRules,
-  whole?: Pass,
-): AsyncGenerator<LineBatch | Outcome> {
+export async function* readWindow(planned: Planned, rules: RunRules, whole?: Pass): Parts {
   const { window } = planned;
   const pass = new Pass(planned, await freshCount(window, planned.count, rules), rules, whole);
   if (window.kind === "undated" && !(await isCountedToTheEnd(pass))) return yield pass.outcome("missing");
@@ -60,7 +59,7 @@ function notifyCut(attempt: Attempt, { window, count, shown, counted, isClean, r
 }
 
 /** Makes one attempt. An error in the content of an answer ends only the attempt; every other error ends the stream. */
-async function* make(attempt: Attempt, pass: Pass): AsyncGenerator<LineBatch | Outcome> {
+async function* make(attempt: Attempt, pass: Pass): Parts {
   const { window, rules } = pass;
   const { service, windowSize } = rules;
   if (pass.passes > 0) await service.backOff(pass.passes);
@@ -104,7 +103,7 @@ async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[])
 }
 
 /** Reads the parts of a window, without the rows that the window has emitted. */
-async function* readParts(pass: Pass): AsyncGenerator<LineBatch | Outcome> {
+async function* readParts(pass: Pass): Parts {
   const { window, why, count, after = count, rules } = pass;
   const parts = "from" in window ? partsOf(window, rules.yesterday) : [];
   const counts: Count[] = [];
