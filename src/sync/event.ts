@@ -90,8 +90,8 @@ type StreamEvent =
       readonly why?: Why;
     } & LineBatch)
   /**
-   * A state that covers every earlier record of the windows below `windows`; absent: every earlier record.
-   * Records of the last covered window may follow. `read`: the windows since the last checkpoint.
+   * A state after records. Every earlier record of the windows below `windows` is delivered; absent: every earlier record.
+   * Records of the last of these windows may follow. `read`: the windows since the last checkpoint.
    * `spent`: the purchases of the stream in this run so far.
    * `announces`: only this state contains a purchase, so the state must be durable before the run continues.
    */
