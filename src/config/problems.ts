@@ -58,8 +58,8 @@ const PLAIN =
 
 /** Quotes only values that cannot be a key, because people paste keys into wrong settings. */
 function mustBe(value: unknown, rule: string): string {
-  const isPlain = ["number", "boolean"].includes(typeof value) || PLAIN.test(String(value));
-  if (!isPlain || typeof value === "object") return `must be ${rule}`;
+  const isText = typeof value === "string" && PLAIN.test(value);
+  if (!isText && typeof value !== "number" && typeof value !== "boolean") return `must be ${rule}`;
   const isQuoted = typeof value === "string" && /^(?:true|false|\d+)$/.test(value) && !rule.includes('"');
   return `is ${JSON.stringify(value)}: it must be ${rule}${isQuoted ? ", without quotes" : ""}`;
 }

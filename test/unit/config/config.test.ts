@@ -123,6 +123,7 @@ describe("a config", () => {
     [{ lookback_window_days: 0 }, "lookback_window_days is 0: it must be a whole number from 1 to 366"],
     [{ max_window_rows: "many" }, 'max_window_rows is "many": it must be a whole number of at least 1000'],
     [{ email_verification: [7] }, 'email_verification must be an object, such as {"emails": …}'],
+    [{ num_workers: { toString: 1 } }, "num_workers must be a whole number from 1 to 8"],
     [
       { start_date: "2026-02-30" },
       'start_date is "2026-02-30": it must be a date that exists, such as 2026-01-31',
