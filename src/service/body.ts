@@ -5,7 +5,7 @@ import { printable } from "../base/json.ts";
 import { encodingsOf, type Headers, isFramed } from "./headers.ts";
 import type { Usage } from "./usage.ts";
 
-/** The maximum length of a piece, because texts of twice this length are large objects to V8, which are several times slower. */
+/** The maximum length of a piece. V8 handles texts of twice this length as large objects, which are several times slower. */
 const PIECE_BYTES = 64 * 1024;
 
 /** The body of an answer during its arrival. */

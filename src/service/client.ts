@@ -41,12 +41,12 @@ const RESULT_BYTES = 268_435_456;
 /** Deadlines of a complete answer in idle timeouts. A result is paid for and may be large, so its deadline is longer. */
 const SILENCES = 2;
 const RESULT_SILENCES = 20;
-/** The time that an open POST may still take when the run ends, because its answer says what was paid for. */
+/** The time for an open POST after the end of the run, because its answer says what was paid for. */
 const POST_GRACE_MS = 5_000;
 
 export type Query = Readonly<Record<string, string>>;
 
-/** The bytes of an answer, and the times (epoch ms by the service's clock) between which the service made the answer. */
+/** The bytes of an answer. The service made the answer between `asked` and `answered` (epoch ms by the service's clock). */
 export type Received = { readonly body: Buffer; readonly asked: number; readonly answered: number };
 
 /** An open export. `idleMs`: the maximum time without a row while the reader waits for rows. */

@@ -12,9 +12,9 @@ const GZIP = "\x1f\x8b";
 const BYTE_ORDER_MARK = "\xef\xbb\xbf";
 
 /**
- * Turns the bytes of a body into latin1 texts, because V8 is fastest with one byte a character, and the output has the same bytes.
- * Each text ends at the end of a line, so that lines are not copied, and no character or escape is cut. The function also
- * - replaces a line that is not UTF-8 by text that is not JSON, so that the rest of the body is read, up to its check sum,
+ * Turns the bytes of a body into latin1 texts, because V8 is fastest with one byte a character. The bytes do not change.
+ * Each text ends with a line, so that lines are not copied, and no character or escape is cut. The function also
+ * - replaces a line that is not UTF-8 by text that is not JSON, and reads the rest of the body,
  * - removes a byte order mark,
  * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some programs,
  * - replaces and counts escaped halves of surrogate pairs (U+FFFD).

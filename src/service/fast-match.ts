@@ -42,9 +42,9 @@ const MAX_LINE = 64 * 1024;
 const MAX_MISSES = 1000;
 
 /**
- * One regular expression that recognizes usual rows in a third of the time of JSON.parse. It comes from the schema and the order of
- * names in earlier rows, because almost all rows of an export have equal names in equal order.
- * A match proves that a line is a JSON object of declared fields with correct values, and contains the key and the cursor.
+ * One regular expression that recognizes usual rows in a third of the time of JSON.parse.
+ * It comes from the schema and the order of names in earlier rows, because most rows of an export are similar.
+ * A match proves that a line is a JSON object of declared fields with correct values. It has groups for the key and the cursor.
  * A line without a match may still be a row, so it is parsed.
  *
  * Lines and names are latin1-decoded UTF-8. No part of the expression matches a text in two ways, so that a mismatch is found soon.

@@ -23,8 +23,8 @@ const MAX_BATCH_MS = 1_000;
  * Opens and reads an export: body, gunzip, latin1, lines, rows, batches. The lines do not change, except as in `decodedTexts`.
  * All readable rows are yielded, also rows after an error. Then the error is thrown.
  * @param what the end of "Cannot …" for errors, such as "read people (2026-01-02)"
- * @throws FormError for a body of another form than JSON lines; BodyError for a body that is cut, has no rows for too long, ends with
- * the error line, or contains a line that is not a row
+ * @throws FormError for a body of another form than JSON lines. BodyError for a body that is cut, or has no rows for too long.
+ * BodyError also for a body that ends with the error line, or contains a line that is not a row
  */
 export async function* readExport(
   open: () => Promise<Export>,

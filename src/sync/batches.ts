@@ -69,7 +69,7 @@ async function* exportUndated(pass: Pass): AsyncGenerator<Batch> {
   for await (const batch of batches) yield undatedOf(batch);
 }
 
-/** Reads the rows without a date from each end of the list, page by page, until a page has none or enough are found. */
+/** Reads rows without a date from each end of the list, until a page has none or enough are found. */
 async function* readEnds(pass: Pass): AsyncGenerator<Batch> {
   const page = async (number: number): Promise<Page> => {
     const found = await pass.rules.service.page(EVERYTHING, number);
@@ -96,8 +96,8 @@ async function* readEnds(pass: Pass): AsyncGenerator<Batch> {
 const undatedOf = (rows: Batch): Batch => rows.filter(({ cursor }) => !(instant(cursor ?? "") >= OLDEST));
 
 /**
- * Whether the list of everything ends at its total, if necessary by a second count. The number of people without a date is the
- * difference of two totals, so a limit on totals would hide these people.
+ * Whether the list of everything ends at its total, if necessary by a second count.
+ * A limit on totals would hide people without a date, because their number is the difference of two totals.
  */
 export async function isCountedToTheEnd(pass: Pass): Promise<boolean> {
   const { service, verifyCounts } = pass.rules;

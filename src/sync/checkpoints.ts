@@ -9,7 +9,7 @@ import { NO_FILTERS, type RowState } from "./state.ts";
 /** `missing`: the state's missing days. `more`: the number of additional proven spans, as `put` takes it. */
 type DatedRun = { readonly yesterday: Day; readonly missing: readonly Day[]; readonly more: number };
 
-/** Turns the outcomes of windows into states, which cover all ended windows before the first open window, and its ended parts. */
+/** Turns outcomes into states. A state covers all windows before the first open window, and the ended parts of the open window. */
 export class Checkpoints {
   readonly #stream: string;
   readonly #days: DatedRun | undefined;
@@ -109,7 +109,7 @@ export class Checkpoints {
 
 /** The maximum number of days in a row that no attempt read to its end. */
 const MAX_UNREAD_DAYS = 2;
-/** The maximum number of days in a row that no attempt read to its end, or that showed none of the counted rows. */
+/** The maximum number of days in a row that were not read to their end, or showed no counted row. */
 const MAX_MISSING_DAYS = 30;
 
 /**

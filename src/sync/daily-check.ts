@@ -13,7 +13,7 @@ const MAX_NEW_SOURCES = 10;
 /** The share of the rows, and the least number of rows, that may differ between two keys of one organization. */
 const SLACK = 0.01;
 const LEAST_SLACK = 3;
-/** For a new key, up to `TINY` rows are always read again, and up to `SMALL` rows if one span differs. */
+/** For a new key, up to `TINY` rows are read again. Up to `SMALL` rows are read again if one span differs. */
 const SMALL = 20_000;
 const TINY = 100;
 
@@ -140,8 +140,8 @@ async function checkSources(
 
 /**
  * Marks the proven spans whose turn it is to be read again, oldest reading first.
- * The marked rows are the rows that must be read today so that no span becomes older than `rereadDays`, if each day reads one
- * equal share. The limit is two shares for each day since the last check, or one span.
+ * Each day reads one equal share of the rows, so that no span becomes older than `rereadDays`.
+ * The limit is two shares for each day since the last check, or one span.
  */
 export function withTurn(state: RowState, plan: ReadPlan, { rereadDays }: DaySettings, today: Day): RowState {
   if (rereadDays === 0 || state.full_refresh !== null || !plan.daily) return state;

@@ -1,6 +1,7 @@
 import { BodyError } from "../base/errors.ts";
 import { shown as number, plural } from "../base/text.ts";
 import type { Day } from "../base/time.ts";
+import type { WindowRecord } from "./event.ts";
 import type { Outcome } from "./pass.ts";
 import { describe } from "./window.ts";
 
@@ -31,7 +32,7 @@ export function incompleteDays(
 /** The error of a stream whose rows without a date could not be proven. */
 export const incompleteUndated = (stream: string, outcome: Outcome): BodyError =>
   incomplete(
-    `The rows of ${stream} without a date are incomplete: ${numbersText(outcome)}`,
+    `The rows of ${stream} without a date are incomplete: ${numbersText(outcome.record, outcome.exports)}`,
     `All days are saved. Run again. ${OWNER}. Last resort, reads without proof: "verify_counts": false`,
     [outcome],
   );
@@ -55,19 +56,18 @@ function listed(texts: readonly string[]): string {
   return [...texts.slice(0, MAX_LISTED), ...(more > 0 ? [`and ${number(more)} more`] : [])].join("; ");
 }
 
-const dayText = (outcome: Outcome): string => `${describe(outcome.window)}: ${numbersText(outcome)}`;
+const dayText = ({ window, record, exports }: Outcome): string =>
+  `${describe(window)}: ${numbersText(record, exports)}`;
+
+type Numbers = Pick<WindowRecord, "counted" | "shown" | "passes">;
 
 /** "the service counts 1,204 rows and sends 1,198 (3 exports and 3 readings of its pages)" */
-function numbersText({ record: { counted, shown, passes }, exports }: Outcome): string {
+export function numbersText({ counted, shown, passes }: Numbers, exports: number): string {
   const rows = counted === null ? "does not count its rows" : `counts ${plural(counted, "row")}`;
-  return `the service ${rows} and sends ${number(shown)}${attemptsText(passes, exports)}`;
-}
-
-/** " (3 exports and 3 readings of its pages)", or "" without an attempt. */
-export function attemptsText(passes: number, exports: number): string {
   const attempts = [
-    ...(exports > 0 ? [plural(exports, "export")] : []),
-    ...(passes > exports ? [`${plural(passes - exports, "reading")} of its pages`] : []),
+    exports > 0 && plural(exports, "export"),
+    passes > exports && `${plural(passes - exports, "reading")} of its pages`,
   ];
-  return attempts.length === 0 ? "" : ` (${attempts.join(" and ")})`;
+  const made = attempts.filter(Boolean).join(" and ");
+  return `the service ${rows} and sends ${number(shown)}${made === "" ? "" : ` (${made})`}`;
 }

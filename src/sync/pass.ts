@@ -3,7 +3,7 @@ import { plural } from "../base/text.ts";
 import { addDays, DAY_MS, type Day, dayOf, instant, OLDEST, startOf } from "../base/time.ts";
 import type { Status } from "./coverage.ts";
 import type { LineBatch, RawLine, UsualNames, Why, WindowRecord } from "./event.ts";
-import { attemptsText } from "./incomplete.ts";
+import { numbersText } from "./incomplete.ts";
 import type { Planned } from "./plan.ts";
 import type { RunRules } from "./prepare.ts";
 import { IS_NEW, inGroup, inPass, type KeyDigests } from "./seen-rows.ts";
@@ -51,8 +51,8 @@ class ShownRows {
 }
 
 /**
- * The attempts at a window under one count, and the rows that they show. Numbers count distinct keys, also of rows that are not
- * emitted, so that no repeated row can replace a lost row.
+ * The attempts at a window under one count, and the rows that they show.
+ * Numbers count distinct keys, so that no repeated row can replace a lost row. Rows that are not emitted count too.
  */
 export class Pass {
   readonly window: Window;
@@ -114,7 +114,9 @@ export class Pass {
 
   /** The reason why the latest attempt proves nothing. */
   get cause(): ConnectorError {
-    return this.#error ?? unproven(this);
+    const counted = this.count.known ? this.counted : null;
+    const numbers = numbersText({ counted, shown: this.shown, passes: this.passes }, this.exports);
+    return this.#error ?? new BodyError(`Cannot prove ${describe(this.window)} complete: ${numbers}`);
   }
 
   /** Whether further rows are emitted without being remembered. */
@@ -239,7 +241,7 @@ export class Pass {
   }
 
   /**
-   * Whether a row has moved from the days of a closed window to yesterday or today, where the open window reads the row.
+   * Whether a row has moved from closed days to yesterday or today, where the open window reads the row.
    * @throws DataError for a row of other days, because the service then ignores its date filters
    */
   #hasMoved(at: number): boolean {
@@ -277,10 +279,3 @@ const outside = (window: Window): DataError =>
     `Cannot trust the service's date filters: a request for ${describe(window)} sent rows of other days. ` +
       "Tell the service's owner. Nothing that is read this way can be proven complete",
   );
-
-function unproven({ window, counted, shown, passes, exports }: Pass): BodyError {
-  const rows = plural(counted, "row");
-  return new BodyError(
-    `Cannot prove ${describe(window)} complete: the service counts ${rows} and sends ${shown}${attemptsText(passes, exports)}`,
-  );
-}

@@ -63,8 +63,8 @@ async function* make(attempt: Attempt, pass: Pass): Parts {
   const { window, rules } = pass;
   const { service, windowSize } = rules;
   if (pass.passes > 0) await service.backOff(pass.passes);
-  // New rows arrive in an open window all the time, and lists may show them late. So every attempt is compared with the first
-  // count, because a later count has more rows that the list does not show yet.
+  // New rows arrive in an open window all the time, and lists may show them late. A later count has rows that the list does not
+  // show yet. So every attempt is compared with the first count.
   const count = window.kind === "open" ? pass.count : (pass.after ?? pass.count);
   pass.begin(await freshCount(window, count, rules));
   if (attempt === "export") pass.exports += 1;

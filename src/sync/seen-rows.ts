@@ -1,4 +1,4 @@
-/** The maximum number of remembered rows (16 bytes each), because a larger table would be too large for a small container. */
+/** The maximum number of remembered rows (16 bytes each), because small containers have little memory. */
 export const MAX_SEEN_ROWS = 5_000_000;
 
 /** The maximum share of used slots, and the minimum number of slots. */
@@ -25,7 +25,7 @@ const PROCESS_SEED: Seed = crypto.getRandomValues(new Uint32Array(6));
 
 /**
  * The rows that a window has shown: 96-bit digests in one open-addressed flat table, with 13 bytes a slot.
- * A digest has 64 bits of the key and 32 bits of the identity, so that the rows of one key are in one probe sequence.
+ * A digest has 64 bits of the key, then 32 bits of the identity. So the rows of one key are in one probe sequence.
  * If two digests are equal, a pass seems to lack a row. It never seems complete by mistake.
  * A mark has four flags, once for the pass and once for a group of passes. The caller chooses the meaning of the flags.
  */
@@ -38,7 +38,7 @@ export class SeenRows {
   group = 0;
   /** The memory for the digests of a batch. */
   #digests: KeyDigests = new Uint32Array(0);
-  /** The memory for texts during hashing, because the characters of a string that is a part of a line are slow to read. */
+  /** The memory for texts during hashing, because the characters of a part of a line are slow to read. */
   #bytes: Buffer = Buffer.alloc(0);
   readonly #hash: KeyedHash;
 

@@ -24,7 +24,7 @@ export const hasUndated = (window: Window): boolean =>
   window.kind === "undated" || (window.kind === "open" && window.undated);
 
 /**
- * Halves closed days, older half first, or divides an open window into closed days, people without a date, and the rest.
+ * Halves closed days, older half first. Divides an open window into closed days, people without a date, and the rest.
  * The window must have several days.
  */
 export function partsOf(window: DatedWindow, yesterday: Day): readonly Window[] {
