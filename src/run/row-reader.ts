@@ -55,7 +55,8 @@ export class RowReader implements Reader {
     const { client } = this.#session;
     const [key = ""] = primaryKey;
     const row = objectOf(first);
-    const newest = instant(String(row[cursorField ?? ""]));
+    const cursor = row[cursorField ?? ""];
+    const newest = typeof cursor === "object" ? Number.NaN : instant(String(cursor));
     const from = dayOf(Number.isNaN(newest) ? client.now() : Math.min(newest, client.now()));
     const service = this.#session.streamApi(this.spec, { cursor: null, schema: null });
     let hasKey = true;

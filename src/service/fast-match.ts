@@ -19,7 +19,7 @@ const USUAL_KEY = usualGroup("!#-&(-+/0-9:=?-\\[\\]-_a-~-");
 /** An integer with as many digits as a double represents exactly. */
 const INTEGER = "-?(?:0|[1-9][0-9]{0,14})";
 
-const SCALARS: ReadonlyMap<string, string> = new Map([
+const SCALARS: ReadonlyMap<unknown, string> = new Map([
   ["null", "null"],
   ["boolean", "true|false"],
   ["integer", INTEGER],
@@ -168,7 +168,7 @@ function valuePattern(
   const values = [...kinds].flatMap((kind) => {
     if (without.includes(kind)) return [];
     if (kind === "array") return listPattern(items, depth + 1) ?? [];
-    return kind === "string" ? text : (SCALARS.get(String(kind)) ?? []);
+    return kind === "string" ? text : (SCALARS.get(kind) ?? []);
   });
   return values.length === 0 ? undefined : values.join("|");
 }

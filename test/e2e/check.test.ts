@@ -183,6 +183,13 @@ describe("check", () => {
     ["texts as rows", /sources$/, 200, listWith(1, "x"), /sources.*not an object/],
     ["rows without a key", /people/, 200, listWith(1, { name: "x" }), /people.*no "id"/],
     ["rows without a key in the list alone", /people$/, 200, listWith(1, { name: "x" }), undefined],
+    [
+      "an object as a date",
+      /people$/,
+      200,
+      listWith(1, { id: "1", discoveredAt: { toString: 1 } }),
+      undefined,
+    ],
     ["a redirect", /./, 302, "", /redirects to https:\/\/other\.example, .*base_url/],
     ["no list of sources", /sources$/, 404, {}, /sources.*endpoints\.sources/],
     ["no export", /companies\/stream$/, 404, {}, /nothing at \S+companies\/stream .*owner/],
