@@ -91,6 +91,10 @@ const RATE_LIMITED = transient(
   "time",
 );
 
+const REFUSED_ITEM = config("the service refuses the request", "Check the configured items", "other-item");
+
+const UNANSWERED = transient("the service or its gateway could not answer", AGAIN);
+
 /** The codes of the interface. */
 export const FAILURES = {
   INVALID_API_KEY: keyFailure("the API key is missing, malformed, unknown or revoked", "{newKey}"),
@@ -104,7 +108,7 @@ export const FAILURES = {
   ),
   SUBSCRIPTION_INACTIVE: keyFailure(
     "the workspace has no active subscription",
-    "Renew the subscription of the workspace that this key belongs to",
+    "Renew the subscription of the key's workspace",
   ),
   SOURCE_NOT_ALLOWED: config(
     "the organization has no access to the requested source",

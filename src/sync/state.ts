@@ -29,7 +29,7 @@ export const filterText = (filters: Filters): string =>
   Array.from(setIn(filters), (name) => `${name} ${filters[name]}`).join(", ");
 
 /** A full refresh with the ids from the catalog. */
-export type FullRefresh = {
+type FullRefresh = {
   readonly generation_id: number | null;
   readonly sync_id: number | null;
   readonly done: boolean;
