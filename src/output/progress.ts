@@ -2,8 +2,8 @@ import { Socket } from "node:net";
 import { printable } from "../base/json.ts";
 import { plural, shown } from "../base/text.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { RunStats } from "./stats.ts";
-import { rowsText, shownSeconds } from "./summary.ts";
+import type { CurrentStream, RunStats } from "./stats.ts";
+import { shownSeconds } from "./summary.ts";
 
 /** Shows a person at a terminal how a run proceeds, in one line that is drawn over itself. */
 export type Display = {
@@ -53,67 +53,74 @@ export function openDisplay(stats: RunStats, runtime: Runtime, files: boolean): 
 export const canRedraw = ({ TERM, CI }: Runtime["environment"]): boolean =>
   TERM !== "dumb" && CI === undefined;
 
-/** Rows must arrive for this long (s) before their rate is shown. */
-const SECONDS_BEFORE_GUESS = 3;
+/** A stream shows its rate after this time (s). */
+const SECONDS_BEFORE_RATE = 3;
 
-/** "people: 50%, 1,500 of about 3,000 rows, 500 rows/s, 3 s left"; undefined: no stream is being read. */
+/** "people: 50%, 1,500 of about 3,000 rows, 500 rows/s, 3 s left"; undefined: the run reads no stream. */
 export const progressText = (stats: RunStats): string | undefined => variantsOf(stats)?.[0];
 
 /** The longest text that fits. */
 function lineOf(stats: RunStats, width: number): string {
-  const [wait] = waitsOf(stats);
-  const variants = variantsOf(stats) ?? [wait ?? (stats.current === undefined ? "connecting" : "finishing")];
+  const [wait = stats.current === undefined ? "connecting" : "finishing"] = waitTexts(stats);
+  const variants = variantsOf(stats) ?? [wait];
   const text = variants.find(({ length }) => length <= width) ?? (variants.at(-1) ?? "").slice(0, width);
-  // A name of a stream may come from a catalog.
+  // The name of a stream may be from a catalog.
   return printable(text);
 }
 
-const waitsOf = ({ wait }: RunStats): readonly string[] =>
-  wait === undefined
-    ? []
-    : [`waiting ${shown(wait.seconds)} s (${wait.why})`, `waiting ${shown(wait.seconds)} s`];
-
-/** The same progress in texts that become shorter. */
+/** Texts for one moment, from the longest to the shortest; undefined: the run reads no stream. */
 function variantsOf(stats: RunStats): readonly string[] | undefined {
-  const { current, cut } = stats;
-  if (current === undefined || current.outcome !== "interrupted") return undefined;
-  const { stream, arrived, expected_rows: counted, requests, seconds } = current;
-  // Rows of other days may be read too. Then the count says nothing.
-  const expected = counted !== null && counted > 0 && arrived <= counted ? counted : null;
-  const percent = expected === null ? [] : [`${Math.floor((100 * arrived) / expected)}%`];
-  const waits = waitsOf(stats);
-  if (waits.length > 0) return [...linesOf(stream, percent, waits), ...waits];
-  if (cut !== undefined) {
-    const missing = cut.missing === 0 ? [] : [`${plural(cut.missing, "row")} missing`];
-    const rest = (work: string): string => [...missing, work].join(", ");
-    const works = [rest(`reading ${cut.days} again`), rest("reading again"), ...missing, "reading again"];
-    return [...linesOf(stream, percent, works), ...works];
-  }
-  const rate = seconds < SECONDS_BEFORE_GUESS ? 0 : Math.round(arrived / seconds);
-  const rates = rate === 0 ? [] : [`${shown(rate)} rows/s`];
-  if (expected === null) {
-    const rows = plural(arrived, "row");
-    const requested = [plural(requests, "request")];
-    return [[rows, ...requested, ...rates], [rows, ...rates], [rows]].map(
-      (parts) => `${stream}: ${parts.join(", ")}`,
-    );
-  }
-  const secondsLeft = rate === 0 ? 0 : (expected - arrived) / rate;
-  const left =
-    secondsLeft < 1
-      ? []
-      : [`${secondsLeft < 120 ? `${Math.round(secondsLeft)} s` : shownSeconds(secondsLeft)} left`];
-  const of = `${percent} of ${plural(expected, "row")}`;
-  return [
-    [...percent, rowsText(arrived, expected), ...rates, ...left],
-    [`${percent} of about ${plural(expected, "row")}`, ...rates, ...left],
-    [of, ...rates, ...left],
-    [of, ...left],
-    [...percent, ...left],
-    percent,
-  ].map((parts) => `${stream}: ${parts.join(", ")}`);
+  const { current } = stats;
+  if (current?.outcome !== "interrupted") return undefined;
+  const { stream, arrived, expected_rows: counted } = current;
+  // The run may read rows of other days too. Then the count says nothing.
+  const expected = counted !== null && counted > 0 && arrived <= counted ? counted : undefined;
+  const percent = expected !== undefined && `${Math.floor((100 * arrived) / expected)}%`;
+  const lineWith = (...parts: Part[]): string => `${stream}: ${joined(...parts)}`;
+  const [waits, cuts] = [waitTexts(stats), cutTexts(stats)];
+  const texts = waits.length > 0 ? waits : cuts;
+  if (texts.length > 0)
+    return [...texts.flatMap((text) => [lineWith(percent, text), lineWith(text)]), ...texts];
+  return rowParts(current, expected, percent).map((parts) => lineWith(...parts));
 }
 
-/** Each text behind the stream and its percent, then each behind the stream alone. */
-const linesOf = (stream: string, percent: readonly string[], texts: readonly string[]): readonly string[] =>
-  texts.flatMap((text) => [`${stream}: ${[...percent, text].join(", ")}`, `${stream}: ${text}`]);
+/** A part of a text; false: the part has nothing to say. */
+type Part = string | false;
+
+const joined = (...parts: Part[]): string => parts.filter(Boolean).join(", ");
+
+const waitTexts = ({ wait }: RunStats): readonly string[] => {
+  const text = `waiting ${shown(wait?.seconds ?? 0)} s`;
+  return wait === undefined ? [] : [`${text} (${wait.why})`, text];
+};
+
+function cutTexts({ cut }: RunStats): readonly string[] {
+  if (cut === undefined) return [];
+  const missing = cut.missing !== null && `${plural(cut.missing, "row")} missing`;
+  const again = "reading again";
+  return [joined(missing, `reading ${cut.days} again`), joined(missing, again), missing || again, again];
+}
+
+/** The rows, the rate and the time left. */
+function rowParts(
+  { arrived, requests, seconds }: CurrentStream,
+  expected: number | undefined,
+  percent: Part,
+): readonly Part[][] {
+  const rate = seconds < SECONDS_BEFORE_RATE ? 0 : Math.round(arrived / seconds);
+  const speed = rate > 0 && `${shown(rate)} rows/s`;
+  const rows = plural(expected ?? arrived, "row");
+  if (expected === undefined) return [[rows, plural(requests, "request"), speed], [rows, speed], [rows]];
+  const secondsLeft = rate === 0 ? 0 : (expected - arrived) / rate;
+  const left =
+    secondsLeft >= 1 &&
+    `${secondsLeft < 120 ? `${Math.round(secondsLeft)} s` : shownSeconds(secondsLeft)} left`;
+  return [
+    [percent, `${shown(arrived)} of about ${rows}`, speed, left],
+    [`${percent} of about ${rows}`, speed, left],
+    [`${percent} of ${rows}`, speed, left],
+    [`${percent} of ${rows}`, left],
+    [percent, left],
+    [percent],
+  ];
+}

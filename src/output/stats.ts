@@ -13,116 +13,95 @@ type Cost = {
   readonly retries: number;
   readonly bytes_received: number;
   readonly waited_seconds: number;
-  /** From the starts of requests to the headers of their answers, added up. */
+  /** The sum over all requests, each from its start to the headers of its answer. */
   readonly request_seconds: number;
 };
 
-/** The object that `--summary` writes: the rows of a run and their cost. Names and units are fixed. */
+/** The object that `--summary` writes. Its names and units never change. */
 export type RunSummary = Cost & {
   readonly version: 1;
   readonly started_at: string;
   readonly ended_at: string;
-  /** `paused`: `max_run_seconds` ended it, and nothing failed. */
+  /** `paused`: `max_run_seconds` ended the run, and nothing failed. */
   readonly outcome: "complete" | "paused" | "incomplete" | "failed" | "interrupted";
-  /** At most this many rows of each stream were read, and no state is saved; absent: all rows. */
+  /** The run read at most this number of rows of each stream, and saved no state; absent: all rows. */
   readonly sample?: number;
   readonly error: string | null;
   readonly time_limit_reached: boolean;
   readonly rows: number;
-  /** The file or folder that the next run continues from; null: the state went to stdout. */
+  /** The file from which the next run continues; null: the state went to stdout. */
   readonly saved_to: string | null;
   readonly streams: readonly StreamSummary[];
 };
 
-/** One stream of a run: what was delivered, what it took, and where it ended. */
-export type StreamSummary = Cost & {
-  readonly stream: string;
-  /** `interrupted`, too, while it is being read. */
-  readonly outcome: "complete" | "paused" | "incomplete" | "interrupted";
-  readonly error: string | null;
-  /** Those in files that can be seen, or those that came where none are written. */
-  readonly rows: number;
-  /** Those among the rows that came whose days were read again in turn. */
-  readonly reread_rows: number;
-  readonly expected_rows: number | null;
-  /** Each window that the state covers, in their order; none for a stream of jobs. */
-  readonly windows: readonly WindowRecord[];
-  /** Exports that lacked rows or broke off, so that their days were read again. */
-  readonly cut_exports: number;
-  /** Rows, records and items that `suppress_file` kept back. */
-  readonly suppressed: number;
-  readonly missing_days: readonly string[];
-  /** Ranges of days that the next run checks again. */
-  readonly recheck: readonly (readonly [first: string, last: string])[];
-  readonly time_limit_reached: boolean;
-  /** Up to where all rows are delivered: a day or a moment. */
-  readonly saved_up_to: string | null;
-  /** Files that were published, and their bytes; null: none are written. */
-  readonly files: number | null;
-  readonly file_bytes: number | null;
-  readonly state_before: unknown;
-  /** The last state whose records had left. */
-  readonly state_after: StreamState | null;
-  /** The purchases of jobs in this run; null for other streams. */
-  readonly spent: Spent | null;
+/** One stream of a run: its rows, its cost and its state. */
+export type StreamSummary = Cost & Readonly<StreamFacts>;
+
+type StreamFacts = {
+  stream: string;
+  /** `interrupted` also means that the run still reads the stream. */
+  outcome: "complete" | "paused" | "incomplete" | "interrupted";
+  error: string | null;
+  /** The rows in visible files; without files, the rows that arrived. */
+  rows: number;
+  /** The rows that arrived although an earlier run had proven their days (`reread_days`). */
+  reread_rows: number;
+  expected_rows: number | null;
+  /** Each range of days that the state covers, in the order of reading; empty for a stream of jobs. */
+  windows: readonly WindowRecord[];
+  /** The exports that lacked rows or broke off. The program reads their days again. */
+  cut_exports: number;
+  /** The rows, records and items that the program removed because of `suppress_file`. */
+  suppressed: number;
+  missing_days: readonly string[];
+  /** The ranges of days that the next run checks again. */
+  recheck: readonly (readonly [first: string, last: string])[];
+  time_limit_reached: boolean;
+  /** The day or the moment up to which all rows are delivered. */
+  saved_up_to: string | null;
+  /** The number of published files, and their bytes; null: the run writes no files. */
+  files: number | null;
+  file_bytes: number | null;
+  state_before: unknown;
+  /** The last state whose records have left the program. */
+  state_after: StreamState | null;
+  /** The purchases of jobs in this run; null for streams without jobs. */
+  spent: Spent | null;
 };
 
-/** A stream, and the rows that came, also those that no visible file has yet. */
+/** A stream and all rows that arrived, with the rows that no visible file contains. */
 export type CurrentStream = StreamSummary & { readonly arrived: number };
 
-/** A moment (monotonic ms), and what the service was asked until then. */
+/** A moment (monotonic ms), and the requests until then. */
 type Mark = { readonly at: number; readonly usage: Usage };
 
-type Closed = Extract<Event, { kind: "close" }>;
+/** A stream between its start and its end. */
+type StreamRecord = { readonly from: Mark; to?: Mark; arrived: number; readonly facts: StreamFacts };
 
-/** The part of a summary that events add up. */
-type Sums =
-  | "reread_rows"
-  | "expected_rows"
-  | "windows"
-  | "cut_exports"
-  | "suppressed"
-  | "files"
-  | "file_bytes"
-  | "state_after"
-  | "spent";
-
-/** A stream's first and last event, and the sums of those between. */
-type StreamRecord = {
-  readonly opened: Extract<Event, { kind: "open" }>;
-  readonly from: Mark;
-  closed?: Closed;
-  to?: Mark;
-  arrived: number;
-  /** Rows in files that can be seen. */
-  published: number;
-  readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
-};
-
-/**
- * Days that are read again, and the rows that they lacked; 0: unknown. `to`: the last day; null: up to now. `arrived`: the
- * rows of the stream until then.
- */
+/** A range of days that the program reads again. */
 type Cut = {
   readonly days: string;
+  /** The last day; null: up to now. */
   readonly to: string | null;
-  readonly missing: number;
-  readonly arrived: number;
+  /** The range lacks no row once the stream has this number of rows; null: unknown. */
+  readonly completeAt: number | null;
 };
 
 /** Keeps the record of a run for progress, logs, metrics and the summary. */
 export class RunStats {
   /** The place that takes records and state. */
   destination: Destination = {};
+  /** The reasons why the run and its streams failed; undefined: the program could not prove rows. */
+  readonly failures: unknown[] = [];
   readonly #streams: StreamRecord[] = [];
   readonly #clock: Pick<Clock, "now" | "monotonic">;
   readonly #startedAt: number;
   readonly #from: Mark;
-  /** The errors that are not those of one stream. */
-  readonly #errors: unknown[] = [];
+  /** The first failure of the run itself. */
+  #error: unknown;
   #usage: () => Usage = noUsage;
-  #wait: { readonly until: number; readonly why: string } | undefined;
-  /** Cut ranges of days that are not read to their end yet. Parts of a range follow it. */
+  #wait = { until: 0, why: "" };
+  /** The ranges of days that the program still has to read again. A part of a range follows the range. */
   #cuts: readonly Cut[] = [];
 
   constructor(clock: Pick<Clock, "now" | "monotonic">) {
@@ -137,67 +116,65 @@ export class RunStats {
   }
 
   note(event: Event): void {
-    if (event.kind === "failed") this.#errors.push(event.error);
+    if (event.kind === "limited") this.#waitUntil(event.until, "rate limit");
+    if (event.kind === "retrying")
+      this.#waitUntil(this.#clock.now() + event.waitMs, `try ${event.attempt} of ${event.attempts}`);
+    if (event.kind === "failed") {
+      this.failures.push(event.error);
+      this.#error ??= event.error;
+    }
     if (event.kind === "open") this.#open(event);
-    this.#noteWait(event);
     const stream = this.#streams.at(-1);
     if (stream !== undefined) this.#count(stream, event);
   }
 
-  /** How long requests still wait, and why; undefined: none waits. */
+  /** The seconds for which requests still wait, and the reason; undefined: no request waits. */
   get wait(): { readonly seconds: number; readonly why: string } | undefined {
-    const seconds = this.#wait === undefined ? 0 : secondsUntil(this.#wait.until, this.#clock.now());
-    return seconds === 0 || this.#wait === undefined ? undefined : { seconds, why: this.#wait.why };
+    const seconds = secondsUntil(this.#wait.until, this.#clock.now());
+    return seconds === 0 ? undefined : { seconds, why: this.#wait.why };
   }
 
-  /** The days that are read again now, and the rows that they lack still; undefined: none are. */
-  get cut(): Pick<Cut, "days" | "missing"> | undefined {
+  /** The days that the program reads again now, and the rows that they lack (null: unknown); undefined: none. */
+  get cut(): { readonly days: string; readonly missing: number | null } | undefined {
     const cut = this.#cuts.at(-1);
-    if (cut === undefined || cut.missing === 0) return cut;
-    const missing = cut.missing + cut.arrived - (this.#streams.at(-1)?.arrived ?? 0);
-    return missing > 0 ? { days: cut.days, missing } : undefined;
+    if (cut === undefined) return undefined;
+    const arrived = this.#streams.at(-1)?.arrived ?? 0;
+    const missing = cut.completeAt === null ? null : cut.completeAt - arrived;
+    return missing === null || missing > 0 ? { days: cut.days, missing } : undefined;
   }
 
-  /** @param saved of the stream that is being read */
+  /** @param saved of the stream that the run reads now */
   noteSaved(saved: Saved | undefined): void {
-    const stream = this.#streams.at(-1);
-    if (stream === undefined || saved === undefined) return;
-    const { sums } = stream;
-    sums.state_after = saved.state ?? sums.state_after;
-    if (sums.files !== null) sums.files += saved.files ?? 0;
-    if (sums.file_bytes !== null) sums.file_bytes += saved.bytes ?? 0;
-    stream.published += saved.rows ?? 0;
+    const facts = this.#streams.at(-1)?.facts;
+    if (facts === undefined || saved === undefined) return;
+    if (saved.state !== null) Object.assign(facts, factsOf(saved.state));
+    if (facts.files === null || facts.file_bytes === null) return;
+    facts.rows += saved.rows ?? 0;
+    facts.files += saved.files ?? 0;
+    facts.file_bytes += saved.bytes ?? 0;
   }
 
-  /** Why the run and its streams did not end well; undefined: rows could not be proven. */
-  get failures(): readonly unknown[] {
-    const closed = this.#streams.flatMap((stream) => stream.closed ?? []);
-    return [...this.#errors, ...closed.filter((event) => !isWhole(event)).map(({ error }) => error)];
-  }
-
-  /** The stream that is being read, or was last. */
+  /** The stream that the run reads now, or the last stream. */
   get current(): CurrentStream | undefined {
     const stream = this.#streams.at(-1);
-    if (stream === undefined) return undefined;
-    return { ...summaryOf(stream, stream.to ?? this.#mark()), arrived: stream.arrived };
+    return stream && { ...summaryOf(stream, this.#mark()), arrived: stream.arrived };
   }
 
-  /** @param savedTo the file or folder that the next run continues from */
+  /** @param savedTo the file from which the next run continues */
   summary(isInterrupted: boolean, savedTo: string | null): RunSummary {
     const now = this.#mark();
     const { limit: sample } = this.destination;
-    const streams = this.#streams.map((stream) => summaryOf(stream, stream.to ?? now));
+    const streams = this.#streams.map((stream) => summaryOf(stream, now));
     const outcomes = new Set(streams.map(({ outcome }) => outcome));
-    const [error] = this.#errors;
     const isWhole = !outcomes.has("incomplete") && !outcomes.has("interrupted");
     const ended = isWhole ? (outcomes.has("paused") ? "paused" : "complete") : "incomplete";
     return {
       version: 1,
       started_at: new Date(this.#startedAt).toISOString(),
       ended_at: new Date(this.#clock.now()).toISOString(),
-      outcome: isInterrupted ? "interrupted" : error !== undefined ? "failed" : ended,
+      outcome: isInterrupted ? "interrupted" : this.#error !== undefined ? "failed" : ended,
       ...(sample !== undefined && { sample }),
-      error: error === undefined ? null : userMessage(error),
+      error: this.#error === undefined ? null : userMessage(this.#error),
       time_limit_reached: streams.some((stream) => stream.time_limit_reached),
       rows: streams.reduce((sum, { rows }) => sum + rows, 0),
       ...costBetween(this.#from, now),
@@ -210,88 +187,80 @@ export class RunStats {
     return { at: this.#clock.monotonic(), usage: { ...this.#usage() } };
   }
 
-  #open(opened: StreamRecord["opened"]): void {
+  #open({ stream, before = null }: Extract<Event, { kind: "open" }>): void {
     const files = this.destination.output === undefined ? null : 0;
-    const none = { expected_rows: null, state_after: null, spent: null };
-    const sums = {
-      ...none,
-      reread_rows: 0,
-      windows: [],
-      cut_exports: 0,
-      suppressed: 0,
-      files,
-      file_bytes: files,
+    const facts: StreamFacts = {
+      ...{ stream, outcome: "interrupted", error: null, time_limit_reached: false },
+      ...{ rows: 0, reread_rows: 0, expected_rows: null, windows: [], cut_exports: 0, suppressed: 0 },
+      ...{ files, file_bytes: files, spent: null, state_before: before, ...factsOf(null) },
     };
     this.#cuts = [];
-    this.#streams.push({ opened, from: this.#mark(), arrived: 0, published: 0, sums });
-  }
-
-  #noteWait(event: Event): void {
-    if (event.kind === "limited") this.#waitUntil(event.until, "rate limit");
-    if (event.kind === "retrying")
-      this.#waitUntil(this.#clock.now() + event.waitMs, `try ${event.attempt} of ${event.attempts}`);
+    this.#streams.push({ from: this.#mark(), arrived: 0, facts });
   }
 
   /** The longest wait counts. */
   #waitUntil(until: number, why: string): void {
-    if (until > (this.#wait?.until ?? 0)) this.#wait = { until, why };
+    if (until > this.#wait.until) this.#wait = { until, why };
   }
 
   #count(stream: StreamRecord, event: Event): void {
-    const { sums } = stream;
-    if (event.kind === "estimate") sums.expected_rows = event.rows;
+    const { facts } = stream;
+    if (event.kind === "estimate") facts.expected_rows = event.rows;
     if (event.kind === "records") {
-      stream.arrived += event.lines.length;
-      if (event.why === "turn") sums.reread_rows += event.lines.length;
-      sums.suppressed += event.suppressed ?? 0;
+      const { length } = event.lines;
+      stream.arrived += length;
+      if (facts.files === null) facts.rows += length;
+      if (event.why === "turn") facts.reread_rows += length;
+      facts.suppressed += event.suppressed ?? 0;
     }
-    if (event.kind === "cut") {
-      sums.cut_exports += event.isExport ? 1 : 0;
-      const { days, to, counted, shown } = event;
-      const cut = { days, to, missing: Math.max(0, (counted ?? 0) - shown), arrived: stream.arrived };
-      // Jobs may read the rows of another stream, and no checkpoint of theirs says when.
-      if (event.stream === stream.opened.stream)
-        this.#cuts = [...this.#cuts.filter((one) => one.days !== days), cut];
-    }
+    if (event.kind === "cut") this.#cut(stream, event);
     if (event.kind === "checkpoint") {
       for (const { discovered_to: to } of event.read ?? [])
         this.#cuts = this.#cuts.filter((cut) => to !== null && (cut.to === null || cut.to > to));
-      sums.windows = [...sums.windows, ...(event.read ?? [])];
-      sums.spent = event.spent ?? sums.spent;
+      facts.windows = [...facts.windows, ...(event.read ?? [])];
+      facts.spent = event.spent ?? facts.spent;
     }
-    if (event.kind === "close") [stream.closed, stream.to] = [event, this.#mark()];
+    if (event.kind === "close") this.#close(stream, event);
+  }
+
+  #cut({ facts, arrived }: StreamRecord, event: Extract<Event, { kind: "cut" }>): void {
+    const { stream, days, to, counted, shown, isExport } = event;
+    if (isExport) facts.cut_exports += 1;
+    // Jobs may read the rows of another stream, and their checkpoints do not say when.
+    if (stream !== facts.stream) return;
+    const completeAt = counted !== null && counted > shown ? arrived + counted - shown : null;
+    this.#cuts = [...this.#cuts.filter((cut) => cut.days !== days), { days, to, completeAt }];
+  }
+
+  #close(
+    stream: StreamRecord,
+    { complete, error, isTimeUp = false }: Extract<Event, { kind: "close" }>,
+  ): void {
+    const isWhole = complete && error === undefined;
+    if (!isWhole) this.failures.push(error);
+    stream.to = this.#mark();
+    stream.facts.outcome = isWhole ? (isTimeUp ? "paused" : "complete") : "incomplete";
+    stream.facts.error = error === undefined ? null : userMessage(error);
+    stream.facts.time_limit_reached = isTimeUp;
   }
 }
 
-function summaryOf(
-  { opened, closed, from, arrived, published, sums }: StreamRecord,
-  until: Mark,
-): StreamSummary {
-  const { days = [], discoveredAt = null } = (sums.state_after ?? {}) as {
-    days?: Coverage;
-    discoveredAt?: string;
-  };
+/** @param now the end of a stream that the run still reads */
+const summaryOf = ({ facts, from, to }: StreamRecord, now: Mark): StreamSummary => ({
+  ...facts,
+  ...costBetween(from, to ?? now),
+});
+
+/** The facts that a stream's state contains. */
+function factsOf(state: StreamState | null) {
+  const { days = [], discoveredAt = null } = (state ?? {}) as { days?: Coverage; discoveredAt?: string };
   return {
-    stream: opened.stream,
-    outcome: closed === undefined ? "interrupted" : outcomeOf(closed),
-    error: closed?.error === undefined ? null : userMessage(closed.error),
-    rows: sums.files === null ? arrived : published,
-    ...sums,
+    state_after: state,
     missing_days: missingDaysOf(days),
     recheck: withStatus(days, "again"),
-    time_limit_reached: closed?.isTimeUp === true,
     saved_up_to: discoveredAt,
-    state_before: opened.before ?? null,
-    ...costBetween(from, until),
   };
 }
-
-function outcomeOf(closed: Closed): StreamSummary["outcome"] {
-  if (!isWhole(closed)) return "incomplete";
-  return closed.isTimeUp === true ? "paused" : "complete";
-}
-
-const isWhole = ({ complete, error }: Closed): boolean => complete && error === undefined;
 
 const costBetween = (from: Mark, to: Mark): Cost => ({
   seconds: rounded(to.at - from.at),
