@@ -19,6 +19,13 @@ export const shown = (count: number): string =>
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${shown(count)} ${count === 1 ? one : many}`;
 
+/** A part of a text; false: the part has nothing to say. */
+export type Part = string | false;
+
+/** The parts that have something to say. */
+export const joined = (parts: readonly Part[], separator = ", "): string =>
+  parts.filter(Boolean).join(separator);
+
 /** "a, b or c". */
 export function oneOf(names: readonly string[], show = (name: string): string => name): string {
   const words = names.map(show);

@@ -22,21 +22,18 @@ import {
   writeSummary,
 } from "./summary.ts";
 
-/** How a command reports a run. */
+/** The way in which a command reports a run. */
 export type OutputOptions = {
-  /**
-   * The program's user. Airbyte's language has words for logs, all others have them on stderr. Singer's platforms get metrics.
-   * A person gets exit code 2 for failures that only a person can correct, and stdout without state.
-   */
+  /** The program's user. Airbyte reads logs on stdout, others on stderr. Singer's platforms also read metrics. */
   readonly audience: "airbyte" | "singer" | "person";
   /** The language of stdout; undefined: it is silent. */
   readonly format?: Language | undefined;
-  /** Whether stdout takes one answer after the run, so its terminal can show progress. No state is saved. */
+  /** Whether the run saves no state, and writes one answer to stdout at its end. */
   readonly flushBeforeAnswer?: boolean;
   readonly logLevel?: LogLevel | undefined;
   /** Undefined: JSON for Singer's platforms, unless stderr is a terminal; otherwise text. */
   readonly logFormat?: LogFormat | undefined;
-  /** File that takes the summary of the run. */
+  /** The file for the summary of the run. */
   readonly summary?: string | undefined;
 };
 
@@ -44,14 +41,14 @@ const OLDER_FILES =
   "The privacy settings have changed since the last run into this folder. Its older files keep fields and people as " +
   "they were. To write them again, see docs/privacy.md#settings-that-come-later";
 
-/** How often (ms) a log has the progress of a run. */
+/** The time (ms) between two lines of progress in a log. */
 const PROGRESS_EVERY_MS = 30_000;
 
-/** Passes records and state to the sink, logs to stderr, and shows progress there if it is a terminal. */
+/** Sends records and state to the sink, logs to stderr, and progress to a terminal. */
 class Output {
-  /** Applied to all text but records. */
+  /** Hides secrets in all text except records. */
   readonly mask = new Mask();
-  /** Stdout, until another one is open. */
+  /** Stdout, until `open` returns. */
   sink: Sink;
   readonly #options: OutputOptions;
   readonly #runtime: Runtime;
@@ -71,20 +68,18 @@ class Output {
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
   }
 
-  /** Writes the summary of an interrupted run, which a kill leaves behind. Throws UsageError, now and not after hours. */
+  /** Writes the summary of an interrupted run, for a run that is killed later. Throws UsageError. */
   async begin(): Promise<void> {
     const { summary: path } = this.#options;
     if (path === undefined) return;
     await writeSummary(path, this.#stats.summary(true, null), this.mask.apply).catch((error: unknown) => {
-      throw error instanceof ConfigError && !(error instanceof OutputError)
-        ? new UsageError(error.message)
-        : error;
+      throw isWrongSetting(error) ? new UsageError(error.message) : error;
     });
   }
 
   /**
-   * Opens the place that records and state go to. Throws ConfigError, and TransientError while another run uses it.
-   * @param config its secrets are masked from now on
+   * Opens the place for records and state, and masks the secrets of the config. Throws ConfigError.
+   * @throws TransientError while another run uses the place
    */
   async open(to: Destination, config?: Config): Promise<this> {
     const { format, flushBeforeAnswer } = this.#options;
@@ -104,7 +99,7 @@ class Output {
 
   async emit(event: Event): Promise<void> {
     this.#stats.note(event);
-    // Logs take neither, and these are nearly all events.
+    // Logs skip these two kinds, which are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.#toSink(event);
     if (event.kind === "end") await this.#inform(this.#endText);
     await this.#pass(event);
@@ -117,33 +112,30 @@ class Output {
     this.#stats.measure(usage);
   }
 
-  /** Returns when all has left, the summary too. */
+  /** Returns when all text has left the program and the summary is written. */
   async close(): Promise<void> {
     await this.sink.close();
     this.#stop();
     await unlessClosed(this.#log?.close());
-    const { logLevel, summary: path } = this.#options;
+    const { logLevel = "info", summary: path } = this.#options;
     const { stderr } = this.#runtime;
-    const summary = this.#summary;
-    const isSilent = logLevel === "error" || logLevel === "critical";
-    const text = summaryText(summary, this.#endText);
-    if (stderr.isTTY === true && !isSilent) stderr.write(this.mask.apply(printableLines(text)));
-    if (path !== undefined) await writeSummary(path, summary, this.mask.apply);
+    const text = printableLines(summaryText(this.#summary, this.#endText));
+    if (stderr.isTTY === true && !/error|critical/.test(logLevel)) stderr.write(this.mask.apply(text));
+    if (path !== undefined) await writeSummary(path, this.#summary, this.mask.apply);
   }
 
-  /** Leaves the terminal as it was and gives the locks back, even if nothing more can be written. */
+  /** Clears the progress and releases the locks, even after the output broke. */
   async release(): Promise<void> {
     this.#stop();
     await this.sink.release();
   }
 
-  /** Whether only a person can correct what went wrong, so that another try is of no use. */
-  get isForPerson(): boolean {
-    const { failures } = this.#stats;
-    return failures.every((error) => error instanceof ConfigError && !(error instanceof OutputError));
+  /** Whether only a person can correct the failures. Then another attempt cannot succeed. */
+  get needsPerson(): boolean {
+    return this.#stats.failures.every(isWrongSetting);
   }
 
-  /** Saves all that can still be saved. Returns the reason for the end; after a signal it names the place of the state. */
+  /** Saves the covered rows. Returns the reason for the end; after a signal it names the place of the state. */
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#runtime;
     try {
@@ -160,9 +152,8 @@ class Output {
   async #report(stream: StreamSummary): Promise<void> {
     const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);
-    for (const window of stream.windows) {
+    for (const window of stream.windows)
       await this.#pass({ kind: "log", level: "debug", text: windowText(stream.stream, window) });
-    }
     await this.#inform(`Stream "${stream.stream}": ${streamText(stream)}`);
   }
 
@@ -176,11 +167,10 @@ class Output {
     return savedText(this.#summary, this.#ending);
   }
 
-  /** How the run ended; undefined: it read no stream, or its answer follows. */
+  /** The text at the end of the run; undefined: the run read no stream, or its answer follows. */
   get #endText(): string | undefined {
-    const summary = this.#summary;
-    if (summary.streams.length === 0 || this.#options.flushBeforeAnswer === true) return undefined;
-    return endText(summary, this.#ending);
+    if (this.#stats.current === undefined || this.#options.flushBeforeAnswer === true) return undefined;
+    return endText(this.#summary, this.#ending);
   }
 
   get #ending(): Ending {
@@ -191,7 +181,7 @@ class Output {
       isOpen: (this.#config?.endDate ?? null) === null,
       isForPerson: this.#options.audience === "person",
       mustAct:
-        failures.length > 0 && (this.isForPerson || failures.some((error) => error instanceof OutputError)),
+        failures.length > 0 && (this.needsPerson || failures.some((error) => error instanceof OutputError)),
     };
   }
 
@@ -213,10 +203,13 @@ class Output {
   }
 }
 
+/** Whether the operator must correct a setting. A place that cannot be written may be writable later. */
+const isWrongSetting = (error: unknown): error is ConfigError =>
+  error instanceof ConfigError && !(error instanceof OutputError);
+
 /**
- * Opens the log on stderr. A person at a terminal sees failures even if the language has its own logs, unless stdout is a
- * terminal too. Progress and summary show the rest.
- * @param display the progress at the same terminal, which shows what is waited for
+ * Opens the log on stderr; undefined: Airbyte's log on stdout is enough, because no other person watches stderr.
+ * @param display the progress at the terminal, which also shows waits
  */
 function logWriter(
   options: OutputOptions,
@@ -234,15 +227,14 @@ function logWriter(
   const hasColour = isTerminal && canRedraw(environment) && !environment["NO_COLOR"];
   const language = log({ name, pid, now: clock.now, level, format, isTerminal, hasColour });
   const drawn: Language = (event) => {
-    const shown = display();
-    if (shown === undefined) return language(event);
-    const text = event.kind === "limited" ? "" : language(event);
-    return text === "" ? "" : shown.above(text);
+    const progress = display();
+    const text = progress !== undefined && event.kind === "limited" ? "" : language(event);
+    return text === "" ? "" : (progress?.above(text) ?? text);
   };
   return new Writer(drawn, stderr, mask.apply);
 }
 
-/** A closed log does not end a run. */
+/** Ignores a log whose reader has gone away. */
 async function unlessClosed(written: Promise<unknown> | undefined): Promise<void> {
   try {
     await written;
@@ -251,14 +243,14 @@ async function unlessClosed(written: Promise<unknown> | undefined): Promise<void
   }
 }
 
-/** Opens the output of a run, at most once. */
+/** Opens the output of a run. A run calls it at most once. */
 export type OpenOutput = Output["open"];
 
 /**
- * Does a run's work and reports its end, also after a failure or a signal. A failure before the output is open goes to
- * stdout and the log.
- * @param work returns whether everything was delivered
- * @returns the exit code; throws after a signal, and for an output that is closed
+ * Does a run's work and reports its end, also after a failure or a signal.
+ * @param work returns whether the run has delivered everything
+ * @returns the exit code
+ * @throws the reason of a signal, and OutputClosed
  */
 export async function runToEnd(
   options: OutputOptions,
@@ -279,7 +271,7 @@ export async function runToEnd(
     await output.close();
     runtime.signal.throwIfAborted();
     if (complete) return 0;
-    return options.audience === "person" && output.isForPerson ? 2 : 1;
+    return options.audience === "person" && output.needsPerson ? 2 : 1;
   } finally {
     await output.release();
   }

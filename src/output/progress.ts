@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import { printable } from "../base/json.ts";
-import { plural, shown } from "../base/text.ts";
+import { joined, type Part, plural, shown } from "../base/text.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { CurrentStream, RunStats } from "./stats.ts";
 import { shownSeconds } from "./summary.ts";
@@ -76,18 +76,13 @@ function variantsOf(stats: RunStats): readonly string[] | undefined {
   // The run may read rows of other days too. Then the count says nothing.
   const expected = counted !== null && counted > 0 && arrived <= counted ? counted : undefined;
   const percent = expected !== undefined && `${Math.floor((100 * arrived) / expected)}%`;
-  const lineWith = (...parts: Part[]): string => `${stream}: ${joined(...parts)}`;
+  const lineWith = (...parts: Part[]): string => `${stream}: ${joined(parts)}`;
   const [waits, cuts] = [waitTexts(stats), cutTexts(stats)];
   const texts = waits.length > 0 ? waits : cuts;
   if (texts.length > 0)
     return [...texts.flatMap((text) => [lineWith(percent, text), lineWith(text)]), ...texts];
   return rowParts(current, expected, percent).map((parts) => lineWith(...parts));
 }
-
-/** A part of a text; false: the part has nothing to say. */
-type Part = string | false;
-
-const joined = (...parts: Part[]): string => parts.filter(Boolean).join(", ");
 
 const waitTexts = ({ wait }: RunStats): readonly string[] => {
   const text = `waiting ${shown(wait?.seconds ?? 0)} s`;
@@ -98,7 +93,7 @@ function cutTexts({ cut }: RunStats): readonly string[] {
   if (cut === undefined) return [];
   const missing = cut.missing !== null && `${plural(cut.missing, "row")} missing`;
   const again = "reading again";
-  return [joined(missing, `reading ${cut.days} again`), joined(missing, again), missing || again, again];
+  return [joined([missing, `reading ${cut.days} again`]), joined([missing, again]), missing || again, again];
 }
 
 /** The rows, the rate and the time left. */

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { plural, shown } from "../base/text.ts";
+import { joined, type Part, plural, shown } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
 import { type Coverage, covered, type Span } from "../sync/coverage.ts";
 import type { WindowRecord } from "../sync/event.ts";
@@ -8,48 +8,13 @@ import { cannotMake } from "./files/reason.ts";
 import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
-/** How a stream ended: "complete, 2,003 rows in 1 new file, 9 requests, 3.2 s", and what follows from it. */
-export function streamText(stream: StreamSummary): string {
-  const { suppressed, retries, missing_days: missing, recheck, saved_up_to: until } = stream;
-  return [
-    `${resultText(stream)}${rereadText(stream)}`,
-    suppressed > 0 && `${shown(suppressed)} suppressed`,
-    plural(stream.requests, "request"),
-    retries > 0 && plural(retries, "retry", "retries"),
-    shownSeconds(stream.seconds),
-    missing.length > 0 && `${plural(missing.length, "day")} missing`,
-    recheck.length > 0 && `the next run reads ${plural(recheck.length, "range")} of days again`,
-    stream.outcome === "paused" &&
-      (until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`),
-  ]
-    .filter(Boolean)
-    .join(", ");
-}
-
-function resultText(stream: StreamSummary): string {
-  const { outcome, rows, files, expected_rows: expected } = stream;
-  const place = files === null || files === 0 ? "" : ` in ${plural(files, "new file")}`;
-  if (outcome === "paused") return `paused after ${rowsText(rows, expected)} (time limit)${place}`;
-  if (rows === 0 && outcome === "complete" && !hasJobs(stream)) return "nothing new";
-  return `${outcome}, ${plural(rows, "row")}${place}`;
-}
-
-/** "1,500 of about 3,000 rows"; a count that is too low is left out. */
-export const rowsText = (rows: number, expected: number | null): string =>
-  expected === null || expected < rows
-    ? plural(rows, "row")
-    : `${shown(rows)} of about ${plural(expected, "row")}`;
-
-const rereadText = ({ reread_rows: rows }: StreamSummary): string =>
-  rows === 0 ? "" : `, ${plural(rows, "row")} read again in turn`;
-
-/** The facts about a run that its summary does not have. */
+/** The facts about a run that its summary does not contain. */
 export type Ending = {
-  /** The folder that takes the rows; undefined: they went to stdout. */
+  /** The folder that takes the rows; undefined: stdout takes them. */
   readonly folder: string | undefined;
-  /** Whether the service's counts prove what was read. */
+  /** Whether the service's counts prove the rows. */
   readonly isCounted: boolean;
-  /** Whether a person runs it, and not a platform. */
+  /** Whether a person runs the program, and not a platform. */
   readonly isForPerson: boolean;
   /** Whether later days can have new rows. */
   readonly isOpen: boolean;
@@ -57,33 +22,57 @@ export type Ending = {
   readonly mustAct: boolean;
 };
 
-/**
- * How a run ended: "Run complete: 20,058 rows in 3 new files, 10.3 MB, in contacts/. All days up to 2026-11-24 are proven. Run
- * again for what is new".
- */
+/** How a stream ended: "complete, 2,003 rows in 1 new file, 9 requests, 3.2 s", and the consequences. */
+export function streamText(stream: StreamSummary): string {
+  const { outcome, rows, files, suppressed, retries, missing_days: missing, recheck } = stream;
+  const { expected_rows: expected, reread_rows: reread, saved_up_to: until } = stream;
+  const place = files === null || files === 0 ? "" : ` in ${plural(files, "new file")}`;
+  const isPaused = outcome === "paused";
+  const result = isPaused ? `paused${pauseText(rows, expected)}` : `${outcome}, ${plural(rows, "row")}`;
+  const isIdle = rows === 0 && outcome === "complete" && !hasJobs(stream);
+  return joined([
+    isIdle ? "nothing new" : `${result}${place}`,
+    reread > 0 && `${plural(reread, "row")} read again in turn`,
+    suppressed > 0 && `${shown(suppressed)} suppressed`,
+    plural(stream.requests, "request"),
+    retries > 0 && plural(retries, "retry", "retries"),
+    shownSeconds(stream.seconds),
+    missing.length > 0 && `${plural(missing.length, "day")} missing`,
+    recheck.length > 0 && `the next run reads ${plural(recheck.length, "range")} of days again`,
+    isPaused && (until === null ? "nothing is saved yet" : `saved up to ${until.slice(0, 10)}`),
+  ]);
+}
+
+/** " after 1,500 of about 3,000 rows (time limit)"; without the expected number if the number is too low. */
+function pauseText(rows: number, expected: number | null): string {
+  const isKnown = expected !== null && expected >= rows;
+  const text = isKnown ? `${shown(rows)} of about ${plural(expected, "row")}` : plural(rows, "row");
+  return ` after ${text} (time limit)`;
+}
+
+/** "Run complete: 20,058 rows in 3 new files, 10.3 MB, in contacts/. All days up to 2026-11-24 are proven. Run again for …" */
 export function endText(summary: RunSummary, ending: Ending): string {
   const { outcome, sample, streams } = summary;
   const isGood = outcome === "complete" || outcome === "paused";
   const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
-  return [
-    `Run ${outcome}${only}${runRowsText(summary)}${runFilesText(summary, ending)}`,
-    ...streams.flatMap(spentText),
-    repairText(summary, ending),
+  const sentences = [
+    `Run ${outcome}${only}${rowsText(summary)}${filesText(streams, ending.folder)}`,
+    ...streams.map(spentText),
+    repairText(summary, ending.isCounted),
     isGood && sample === undefined && ending.isCounted && provenText(streams),
     isGood ? nextText(summary, ending) : outcome !== "interrupted" && savedText(summary, ending),
-  ]
-    .filter(Boolean)
-    .join(". ");
+  ];
+  return joined(sentences, ". ");
 }
 
-function runRowsText({ outcome, rows, streams }: RunSummary): string {
-  const expected = streams.reduce((sum, one) => sum + Math.max(one.rows, one.expected_rows ?? 0), 0);
-  if (outcome === "paused") return ` after ${rowsText(rows, expected)} (time limit)`;
+function rowsText({ outcome, rows, streams }: RunSummary): string {
+  const expected = streams.reduce((sum, stream) => sum + Math.max(stream.rows, stream.expected_rows ?? 0), 0);
+  if (outcome === "paused") return pauseText(rows, expected);
   if (rows > 0 || streams.some(hasJobs)) return `: ${plural(rows, "row")}`;
   return outcome === "complete" ? ": nothing new" : "";
 }
 
-function runFilesText({ streams }: RunSummary, { folder = "" }: Ending): string {
+function filesText(streams: readonly StreamSummary[], folder = ""): string {
   const files = sumOf(streams, "files");
   if (files === 0) return "";
   const bytes = shownBytes(sumOf(streams, "file_bytes"));
@@ -91,71 +80,67 @@ function runFilesText({ streams }: RunSummary, { folder = "" }: Ending): string 
 }
 
 /** The next step after a run that did not fail; false: a platform decides, or no later run can have more rows. */
-function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: Ending): string | false {
+function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: Ending): Part {
   if (!ending.isForPerson || place === null) return false;
   if (outcome === "paused") return "Run again to continue";
-  if (streams.some(({ spent }) => spent !== null && spent.open > 0))
-    return "Run again to collect the open jobs";
+  const hasOpenJobs = streams.some(({ spent }) => spent !== null && spent.open > 0);
+  if (hasOpenJobs) return "Run again to collect the open jobs";
   return ending.isOpen && "Run again for what is new";
 }
 
 const sumOf = (streams: readonly StreamSummary[], field: "files" | "file_bytes" | "cut_exports"): number =>
   streams.reduce((sum, stream) => sum + (stream[field] ?? 0), 0);
 
-/** Whether jobs were submitted, or are open. */
+/** Whether the run submitted jobs, or jobs are open. */
 const hasJobs = ({ spent }: StreamSummary): boolean => spent !== null && spent.submissions + spent.open > 0;
 
 /** "company_lookups: 2 submitted, 4 credits used, 1 still open" */
-function spentText({ stream, spent }: StreamSummary): readonly string[] {
-  if (spent === null) return [];
+function spentText({ stream, spent }: StreamSummary): Part {
+  if (spent === null) return false;
   const { submissions, credits, open } = spent;
-  const parts = [
+  const text = joined([
     submissions > 0 && `${shown(submissions)} submitted`,
     credits > 0 && `${plural(credits, "credit")} used`,
     open > 0 && `${shown(open)} still open`,
-  ].filter(Boolean);
-  return parts.length === 0 ? [] : [`${stream}: ${parts.join(", ")}`];
+  ]);
+  return text !== "" && `${stream}: ${text}`;
 }
 
-/** "3 exports were cut and read again; every row is proven"; false: none was cut. */
-function repairText({ streams, outcome }: RunSummary, { isCounted }: Ending): string | false {
+/** "3 exports were cut and read again; every row is proven"; false: the run saw no cut export. */
+function repairText({ streams, outcome }: RunSummary, isCounted: boolean): Part {
   const cut = sumOf(streams, "cut_exports");
   if (cut === 0) return false;
   const again = `${plural(cut, "export")} ${cut === 1 ? "was" : "were"} cut and read again`;
   if (!isCounted) return again;
-  const isProven = streams.every(
-    ({ missing_days: missing, recheck, cut_exports: cuts, windows }) =>
-      missing.length + recheck.length === 0 &&
-      (cuts === 0 || windows.every(({ counted }) => counted !== null)),
-  );
-  if (outcome === "complete" && isProven) return `${again}; every row is proven`;
-  if (outcome === "paused" && isProven) return `${again}; every row so far is proven`;
-  return `${again}; not every row is proven`;
+  const rows = { complete: "every row", paused: "every row so far" }[String(outcome)];
+  return `${again}; ${(streams.every(isProven) && rows) || "not every row"} is proven`;
 }
 
-/** Says which days are proven in every stream that has days, or which are not; false: no stream has days. */
-function provenText(streams: readonly StreamSummary[]): string | false {
+/** Whether the counts prove all rows. Without a cut export, the count of a range may be absent. */
+const isProven = ({ missing_days: missing, recheck, cut_exports: cuts, windows }: StreamSummary): boolean =>
+  missing.length + recheck.length === 0 && (cuts === 0 || windows.every(({ counted }) => counted !== null));
+
+/** The days that are proven in every stream with days, or the days that are not; false: no stream has days. */
+function provenText(streams: readonly StreamSummary[]): Part {
   const ranges = streams.reduce((sum, { recheck }) => sum + recheck.length, 0);
   if (ranges > 0)
     return `Rows moved in ${plural(ranges, "range")} of days while they were read: the next run reads them again`;
-  const spans = streams.flatMap((stream) => {
-    const { days = [] } = (stream.state_after ?? stream.state_before ?? {}) as { days?: Coverage };
-    const [range, ...others] = covered(days);
-    return range === undefined ? [] : [{ range, isProven: others.length === 0 && days.every(isRead) }];
-  });
-  const [first] = spans
-    .map(({ range: [from] }) => from)
+  const all = streams
+    .map(({ state_after, state_before }) => (state_after ?? state_before ?? {}) as { days?: Coverage })
+    .flatMap(({ days = [] }) => (days.length > 0 ? [days] : []));
+  if (!all.every((days) => covered(days).length === 1 && days.every(isRead))) return false;
+  const first = all
+    .map(([span]) => span?.from ?? "")
     .sort()
-    .slice(-1);
-  const [last] = spans.map(({ range: [, to] }) => to).sort();
-  if (first === undefined || last === undefined || last < first || spans.some(({ isProven }) => !isProven))
-    return false;
+    .at(-1);
+  const [last] = all.map((days) => days.at(-1)?.to ?? "").sort();
+  if (first === undefined || last === undefined || last < first) return false;
   return `All days ${first === BEGINNING ? "" : `from ${first} `}up to ${last} are proven`;
 }
 
 const isRead = ({ status }: Span): boolean => status === "proven" || status === "reread";
 
-/** A range of days as the log of the level debug has it: "people, 2024-01-01 to 2024-01-31: 3,003 of 3,003 rows, 2 attempts, proven, 0.4 s". */
+/** A range of days at the level debug: "people, 2024-01-01 to 2024-01-31: 3,003 of 3,003 rows, 2 attempts, proven, 0.4 s". */
 export function windowText(stream: string, window: WindowRecord): string {
   const { kind, discovered_from: from, discovered_to: to, counted, passes } = window;
   const filters = filterText(window);
@@ -169,33 +154,33 @@ export function windowText(stream: string, window: WindowRecord): string {
 }
 
 /** The rows that a run saved before it ended early, and the next step. */
-export function savedText(
-  { saved_to, sample, streams }: RunSummary,
-  { isForPerson, mustAct }: Ending,
-): string {
+export function savedText(summary: RunSummary, { isForPerson, mustAct }: Ending): string {
+  const { saved_to, sample, streams } = summary;
   if (sample !== undefined) return "A sample saves no state";
   if (saved_to === null && isForPerson && streams.length > 0)
     return "No state is saved. Add --state-file FILE or --output DIR to save it";
+  const saved = streams.filter(({ state_after }) => state_after !== null).map(savedStreamText);
   const place = saved_to === null ? "the last STATE message on stdout" : `"${saved_to}"`;
-  const named = streams
-    .filter((stream) => stream.state_after !== null)
-    .map(({ stream, saved_up_to: until, files, rows }) => {
-      const inFiles = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
-      return `${stream}${until === null ? "" : ` up to ${until}`}${inFiles}`;
-    });
-  const saved = named.length === 0 ? "Nothing new was saved" : `Saved ${named.join(", ")} in ${place}`;
-  if (mustAct) return `${saved}. Correct the cause, then run again`;
-  return `${saved}. ${named.length === 0 ? "The next run starts at the same place" : "Run again to continue"}`;
+  const start = saved.length === 0 ? "Nothing new was saved" : `Saved ${saved.join(", ")} in ${place}`;
+  const next = saved.length === 0 ? "The next run starts at the same place" : "Run again to continue";
+  return `${start}. ${mustAct ? "Correct the cause, then run again" : next}`;
+}
+
+function savedStreamText({ stream, saved_up_to: until, files, rows }: StreamSummary): string {
+  const inFiles = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
+  return `${stream}${until === null ? "" : ` up to ${until}`}${inFiles}`;
 }
 
 /** The summary for a person at a terminal: a line for each stream, the end of the run, how to load files. */
 export function summaryText({ streams, saved_to: place }: RunSummary, end: string | undefined): string {
-  const asked = streams.filter(({ outcome, requests }) => outcome !== "interrupted" || requests > 0);
-  const lines = asked.map((stream) => `${stream.stream}: ${streamText(stream)}\n`);
-  const hasFiles = place !== null && streams.some(({ files }) => files !== null && files > 0);
-  const tables =
-    hasFiles && `To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/recipes.md)\n`;
-  return [...lines, end !== undefined && `${end}\n`, tables].filter(Boolean).join("");
+  const read = streams.filter(({ outcome, requests }) => outcome !== "interrupted" || requests > 0);
+  const hasFiles = place !== null && sumOf(streams, "files") > 0;
+  const lines = [
+    ...read.map((stream) => `${stream.stream}: ${streamText(stream)}`),
+    ...(end === undefined ? [] : [end]),
+    ...(hasFiles ? [`To query the files: ${SHOW} "${dirname(place)}" --sql duckdb (docs/recipes.md)`] : []),
+  ];
+  return lines.map((line) => `${line}\n`).join("");
 }
 
 const SHOW = "source-contact-intelligence state show";
