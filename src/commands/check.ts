@@ -6,8 +6,7 @@ import { describeJobs } from "../jobs/report.ts";
 import { runToEnd } from "../output/output.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
-import { longWaits, waitingText } from "../protocol/language.ts";
-import { logLevelOf } from "../protocol/log.ts";
+import { noticeTexts } from "../protocol/language.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";
@@ -42,15 +41,14 @@ export async function testConfig(
   runtime: Runtime,
   warn: (text: string) => Promise<void> = async () => {},
 ): Promise<Required<ConnectionStatus> & { readonly error?: unknown }> {
-  const { now } = runtime.clock;
-  const isWorthALine = longWaits(now);
+  const noticeText = noticeTexts(runtime.clock.now);
   const reporter: Reporter = {
     mask: new Mask(),
     emit: async (event) => {
       if (event.kind === "log" && event.level === "warn") await warn(reporter.mask.apply(event.text));
       if (runtime.stderr.isTTY !== true || (event.kind !== "retrying" && event.kind !== "limited")) return;
-      if (event.kind === "limited" && !isWorthALine(event.until)) return;
-      runtime.stderr.write(reporter.mask.apply(`${waitingText(event, now())}\n`));
+      const text = noticeText(event);
+      if (text !== "") runtime.stderr.write(reporter.mask.apply(`${text}\n`));
     },
   };
   try {

@@ -10,20 +10,20 @@ import {
   stateMessage,
   streamStatus,
 } from "./airbyte-message.ts";
-import { asciiJson, cutText, type Language, splice, waitingText } from "./language.ts";
+import { asciiJson, type Language, noticeTexts, splice, type Warned } from "./language.ts";
 
 const AIRBYTE_LEVELS = { debug: "DEBUG", info: "INFO", warn: "WARN" } as const;
 
-/** `now`: epoch ms by this machine's clock. `isVerbose`: whether messages of the level debug leave. */
+/** `now`: epoch ms by this machine's clock. `isVerbose`: with messages of the level debug. */
 export type AirbyteOptions = { readonly now: () => number; readonly isVerbose?: boolean };
 
-/** The Airbyte protocol's `read`. Errors leave at the end, because some clients stop at the first. */
+/** The messages of Airbyte's `read`. Errors are at the end, because some clients stop at the first error. */
 export function airbyte(options: AirbyteOptions): Language {
   const run = new AirbyteRun(options);
   return (event) => run.say(event);
 }
 
-/** `unstated`: records since the stream's last STATE. `running`: its last status was RUNNING, without a reason. */
+/** `unstated`: records since the last STATE. `running`: the last status was RUNNING without a reason. */
 type Progress = { readonly stream: StreamDescriptor; running: boolean; ended: boolean; unstated: number };
 
 class AirbyteRun {
@@ -31,10 +31,11 @@ class AirbyteRun {
   readonly #failures: StreamFailure[] = [];
   readonly #now: () => number;
   readonly #isVerbose: boolean;
+  readonly #noticeText: (event: Warned) => string;
   #last = 0;
 
   constructor({ now, isVerbose = false }: AirbyteOptions) {
-    [this.#now, this.#isVerbose] = [now, isVerbose];
+    [this.#now, this.#isVerbose, this.#noticeText] = [now, isVerbose, noticeTexts(now)];
   }
 
   say(event: Event): string {
@@ -52,9 +53,8 @@ class AirbyteRun {
       case "close":
         return this.#close(descriptorOf(event), event.complete, event.error);
       case "cut":
-        return logMessage("INFO", cutText(event));
       case "retrying":
-        return logMessage("INFO", waitingText(event, this.#now()));
+        return logMessage("INFO", this.#noticeText(event));
       case "limited":
         return this.#limited(event.until);
       case "log":
@@ -108,7 +108,7 @@ class AirbyteRun {
     return running + streamStatus(progress.stream, isComplete ? "COMPLETE" : "INCOMPLETE", this.#stamp());
   }
 
-  /** The next records say RUNNING again, which ends the platform's rate-limited display. */
+  /** The platform shows the rate limit until the next records, which send RUNNING again. */
   #limited(until: number): string {
     return this.#unended()
       .map((progress) => {
@@ -118,7 +118,7 @@ class AirbyteRun {
       .join("");
   }
 
-  /** A stream without a close is incomplete. Its error is the run's, if the run has one. */
+  /** A stream without a close is incomplete. An error of the run explains the stream too. */
   #end(): string {
     const explained = this.#failures.some((failure) => failure.stream === undefined);
     const terminals = this.#unended().map((progress) => {
@@ -148,7 +148,7 @@ class AirbyteRun {
     return progress;
   }
 
-  /** Strictly increasing, because the platform orders failures by it. */
+  /** Epoch ms that always increase, because the platform orders failures by them. */
   #stamp(): number {
     this.#last = Math.max(this.#last + 1, Math.floor(this.#now()));
     return this.#last;
@@ -160,12 +160,12 @@ type OfStream = { readonly stream: string; readonly namespace?: string | undefin
 const descriptorOf = ({ stream: name, namespace }: OfStream): StreamDescriptor =>
   namespace === undefined ? { name } : { name, namespace };
 
-/** The identity of a stream: no name of a stream has a slash. */
+/** The identity of a stream. Names of streams contain no slash. */
 const idOf = ({ name, namespace }: StreamDescriptor): string =>
   namespace === undefined ? name : `${namespace}/${name}`;
 
 const incomplete = ({ name }: StreamDescriptor): TransientError =>
   new TransientError(`Cannot complete stream "${name}": a part of it could not be read, the log says which`);
 
-/** The platform drops a record without any field, so that counting it would look like a loss. */
+/** Whether a record has a field. The platform drops other records, and their count would look like a loss. */
 const hasFields = (line: string): boolean => line.length > 16 || !/^\s*\{\s*\}\s*$/.test(line);

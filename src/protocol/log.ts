@@ -3,7 +3,7 @@ import { ConnectorError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
 import type { Event } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
-import { cutText, jsonLine, type Language, longWaits, waitingText } from "./language.ts";
+import { jsonLine, type Language, noticeTexts, type Warned } from "./language.ts";
 
 const LEVELS = ["debug", "info", "warning", "error", "critical"] as const;
 
@@ -19,46 +19,49 @@ export type LogOptions = {
   /** The lowest level that is written. */
   readonly level: LogLevel;
   readonly format: LogFormat;
-  /** Whether a person watches. A terminal shows what the run waits for at its usual level, which is warning. */
+  /** Whether a person watches. A terminal shows notices at the level warning, which is its lowest level. */
   readonly isTerminal?: boolean;
   readonly hasColour?: boolean;
 };
 
 export type LogEntry = {
   readonly level: LogLevel;
-  text: string;
+  readonly text: string;
   readonly stream?: string;
   readonly metric?: object;
 };
 
-/** A terminal shows this many cut exports, one a line. Its progress, and the end of the run, count them all. */
+/** A terminal shows this number of cut exports. The end of the run counts all cut exports. */
 const MAX_CUTS = 5;
-const CUTS_ARE_COUNTED = ". Later ones are counted at the end";
 
 /**
- * The log of a run on stderr, next to Singer messages or rows. In JSON each failure is a line at the end, the first failure last:
- * some platforms show the last line alone.
+ * The log of a run on stderr. In JSON each failure is a line at the end, the first failure last, because some platforms
+ * show only the last line.
  */
 export function log(options: LogOptions): Language {
   const { format, isTerminal = false, now } = options;
-  const isWorthALine = longWaits(now);
+  const noticeText = noticeTexts(now);
   const failures: LogEntry[] = [];
   let cuts = 0;
+  const noticeEntries = (event: Warned): readonly LogEntry[] => {
+    const isCut = event.kind === "cut" && isTerminal;
+    if (isCut) cuts += 1;
+    const text = isCut && cuts > MAX_CUTS ? "" : noticeText(event);
+    const more = isCut && cuts === MAX_CUTS ? ". Later ones are counted at the end" : "";
+    return text === "" ? [] : [{ level: isTerminal ? "warning" : "info", text: `${text}${more}` }];
+  };
   const entriesOf = (event: Event): readonly LogEntry[] => {
-    if (event.kind === "limited" && !isWorthALine(event.until)) return [];
-    if (event.kind === "cut" && isTerminal && ++cuts > MAX_CUTS) return [];
+    if (event.kind === "cut" || event.kind === "limited" || event.kind === "retrying")
+      return noticeEntries(event);
     if (event.kind === "end") return failures.splice(0).reverse();
-    const entry = entryOf(event, isTerminal ? "warning" : "info", now());
+    const entry = entryOf(event);
     if (entry === undefined) return [];
-    if (cuts === MAX_CUTS && event.kind === "cut") entry.text += CUTS_ARE_COUNTED;
     if (format === "text" || entry.level !== "error") return [entry];
     failures.push(failures.length === 0 ? { ...entry, level: "critical" } : entry);
     return [];
   };
-  return (event) =>
-    entriesOf(event)
-      .map((entry) => logLine(entry, options))
-      .join("");
+  const lineOf = (entry: LogEntry): string => logLine(entry, options);
+  return (event) => entriesOf(event).map(lineOf).join("");
 }
 
 /** One line, or "" if its level is too low. */
@@ -68,7 +71,7 @@ export function logLine(entry: LogEntry, options: LogOptions): string {
   return options.format === "text" ? readableLine(cut, options) : meltanoLine(cut, options);
 }
 
-/** The tap's own variable wins over the shell's, and that over what Meltano was started with. */
+/** The level from the environment: the first variable of these three with a known word. */
 export function logLevelOf(
   env: Readonly<Record<string, string | undefined>>,
   otherwise: LogLevel = "info",
@@ -86,8 +89,7 @@ const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
   ["disabled", "critical"],
 ]);
 
-/** @param notable the level of what a person at a terminal is shown */
-function entryOf(event: Event, notable: LogLevel, now: number): LogEntry | undefined {
+function entryOf(event: Event): LogEntry | undefined {
   switch (event.kind) {
     case "open":
       return streamEntry("info", event.stream, "started");
@@ -95,7 +97,7 @@ function entryOf(event: Event, notable: LogLevel, now: number): LogEntry | undef
       return streamEntry("info", event.stream, `about ${plural(event.rows, "row")}`);
     case "close":
       if (event.error !== undefined) return streamEntry("error", event.stream, errorText(event.error));
-      // The run logs a complete stream with its counts.
+      // The output logs a complete stream with its counts.
       if (event.complete) return undefined;
       return streamEntry("error", event.stream, "incomplete, a part of it could not be read");
     case "failed":
@@ -105,15 +107,7 @@ function entryOf(event: Event, notable: LogLevel, now: number): LogEntry | undef
       if (metric !== undefined) return { level: "info", text, stream: metric.tags.stream, metric };
       return { level: level === "warn" ? "warning" : level, text };
     }
-    case "cut":
-      return { level: notable, text: cutText(event) };
-    case "retrying":
-    case "limited":
-      return { level: notable, text: waitingText(event, now) };
-    case "fields":
-    case "records":
-    case "checkpoint":
-    case "end":
+    default:
       return undefined;
   }
 }
@@ -124,13 +118,13 @@ const streamEntry = (level: LogLevel, stream: string, text: string): LogEntry =>
   stream,
 });
 
-/** No stack for an expected error: its message says all that a user needs. */
+/** The message of an expected error, which needs no stack. Others also have their causes and stack. */
 function errorText(error: unknown): string {
   if (error instanceof ConnectorError) return userMessage(error);
   return [userMessage(error), causeChain(error), framesOf(error)].filter(Boolean).join("\n");
 }
 
-/** All keys that the Singer SDK's schema of logs asks for. Meltano shows a line that lacks one as it is, at info. */
+/** All keys in the Singer SDK's schema of logs. Without one key, Meltano shows the raw line at the level info. */
 function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now }: LogOptions): string {
   return jsonLine({
     level,
@@ -146,7 +140,7 @@ function meltanoLine({ level, text, stream, metric }: LogEntry, { name, pid, now
   });
 }
 
-/** UTF-8 as one byte a character, as in every language. Measurements are for programs. */
+/** A line of UTF-8, one byte a character; "" for metrics, which programs read. */
 function readableLine({ level, text, metric }: LogEntry, { now, hasColour }: LogOptions): string {
   if (metric !== undefined) return "";
   const isRed = hasColour === true && level === "error";
