@@ -3,13 +3,13 @@ import type { StreamState } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { jsonLine, toAscii } from "./language.ts";
 
-/** The Airbyte messages that are no records, each as one line of ASCII. */
+/** Airbyte's messages except records, each as one line of ASCII. */
 
-export type AirbyteLevel = "FATAL" | "ERROR" | "WARN" | "INFO" | "DEBUG" | "TRACE";
+export type AirbyteLevel = "WARN" | "INFO" | "DEBUG";
 export type StreamStatus = "STARTED" | "RUNNING" | "COMPLETE" | "INCOMPLETE";
 export type ConnectionStatus = { readonly status: "SUCCEEDED" | "FAILED"; readonly message?: string };
 
-/** A stream as the protocol names it. */
+/** A stream in the words of the protocol. */
 export type StreamDescriptor = { readonly name: string; readonly namespace?: string | undefined };
 
 export const specMessage = (spec: object): string => jsonLine({ type: "SPEC", spec });
@@ -22,17 +22,16 @@ export const catalogMessage = (catalog: object): string => jsonLine({ type: "CAT
 export const logMessage = (level: AirbyteLevel, message: string): string =>
   jsonLine({ type: "LOG", log: { level, message: fitText(message) } });
 
-/** @param limitedUntil epoch ms: the stream waits for its rate limit */
+/** @param limitedUntil the end (epoch ms) of the wait for the rate limit */
 export function streamStatus(
   stream: StreamDescriptor,
   status: StreamStatus,
   emittedAt: number,
   limitedUntil?: number,
 ): string {
-  const reasons =
-    limitedUntil === undefined
-      ? undefined
-      : [{ type: "RATE_LIMITED", rate_limited: { quota_reset: Math.ceil(limitedUntil) } }];
+  const quota_reset = Math.ceil(limitedUntil ?? 0);
+  const limited = [{ type: "RATE_LIMITED", rate_limited: { quota_reset } }];
+  const reasons = limitedUntil === undefined ? undefined : limited;
   return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status, reasons } });
 }
 
@@ -40,10 +39,7 @@ export function estimateMessage(stream: StreamDescriptor, rows: number, emittedA
   return trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
 }
 
-/**
- * `recordCount` always has a decimal point: the protocol's readers tell an integer from a number by it.
- * @param before lines that leave first; joined to a large state later they would copy it
- */
+/** @param before lines before the message, because a later concatenation would copy a large state */
 export function stateMessage(
   stream: StreamDescriptor,
   state: StreamState,
@@ -51,13 +47,14 @@ export function stateMessage(
   before: string,
 ): string {
   const body = JSON.stringify({ stream_descriptor: stream, stream_state: state });
+  // The decimal point makes the count a number for the protocol's readers, and not an integer.
   const stats = `{"recordCount":${recordCount}.0}`;
   return toAscii(
     `${before}{"type":"STATE","state":{"type":"STREAM","stream":${body},"sourceStats":${stats}}}\n`,
   );
 }
 
-/** A failure of a stream, or of the run when there is no stream. */
+/** A failure of a stream; without a stream, of the run. */
 export type StreamFailure = { readonly stream?: StreamDescriptor; readonly error: unknown };
 
 export function errorMessage({ stream, error }: StreamFailure, emittedAt: number): string {
@@ -72,13 +69,9 @@ export function errorMessage({ stream, error }: StreamFailure, emittedAt: number
   });
 }
 
-/**
- * The order of failures in the output. The platform goes by the first: a config_error there stops its retries, so it
- * leads only when it is the run's own, where no retry can help.
- */
-export function inOrderOfHope(failures: readonly StreamFailure[]): readonly StreamFailure[] {
-  return failures.toSorted((a, b) => rank(a) - rank(b));
-}
+/** Sorts failures. A first config_error stops the platform's retries, so only an error of the run may be the first. */
+export const inOrderOfHope = (failures: readonly StreamFailure[]): readonly StreamFailure[] =>
+  failures.toSorted((a, b) => rank(a) - rank(b));
 
 const RANKS: readonly FailureType[] = ["transient_error", "system_error", "config_error"];
 

@@ -3,13 +3,13 @@ import { printableLines } from "../base/json.ts";
 
 const MAX_CAUSES = 8;
 
-/** Characters of a message. Meltano reads stderr with a limit of 64 KiB a line; an escaped character takes six bytes. */
+/** Characters of a message. Meltano reads up to 64 KiB a line, and an escaped character takes six bytes. */
 const MAX_TEXT = 8 * 1024;
 
-/** A text cut for a log or a message, however long a catalog or a state has made it. */
+/** The start of a text for a log or a message. Names from a catalog or a state can be very long. */
 export const fitText = (text: string): string => printableLines(text.slice(0, MAX_TEXT));
 
-/** The message for a person. An unexpected error is a bug of ours, and its own message may quote anything. */
+/** The message for a person. The message of an unexpected error may quote a row, so it is not shown. */
 export function userMessage(error: unknown): string {
   if (error instanceof ConnectorError) return fitText(error.message);
   return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${errorName(error)})`;
@@ -18,13 +18,12 @@ export function userMessage(error: unknown): string {
 /** The class and message of an error and of its causes, for debugging. */
 export function causeChain(error: unknown): string {
   const links: string[] = [];
-  for (let next = error; next !== undefined && links.length < MAX_CAUSES; next = causeOf(next)) {
+  for (let next = error; next !== undefined && links.length < MAX_CAUSES; next = causeOf(next))
     links.push(linkOf(next));
-  }
   return fitText(links.join("; caused by "));
 }
 
-/** The frames of an unexpected error, without its message. Undefined for an expected one. */
+/** The frames of an unexpected error, without its message; undefined for an expected error. */
 export function framesOf(error: unknown): string | undefined {
   if (error instanceof ConnectorError || !(error instanceof Error)) return undefined;
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
@@ -36,7 +35,7 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error ? error.cause : undefined;
 }
 
-/** `JSON.parse` quotes its input, which may be a row, in the message of a SyntaxError: that one is left out. */
+/** The message of a SyntaxError is not shown, because it quotes the input, which may be a row. */
 function linkOf(error: unknown): string {
   if (!(error instanceof Error) || error instanceof SyntaxError) return errorName(error);
   const { code } = error as NodeJS.ErrnoException;

@@ -1,4 +1,5 @@
 import { isObject } from "../base/json.ts";
+import { joined } from "../base/text.ts";
 import { type Located, type Spec, settingsIn, typeOf, variableOf } from "../config/spec.ts";
 
 export type Program = {
@@ -7,7 +8,7 @@ export type Program = {
   readonly version: string;
 };
 
-/** In Meltano's closed list of words. */
+/** Words from Meltano's list. */
 export const CAPABILITIES = [
   "about",
   "activate-version",
@@ -18,7 +19,7 @@ export const CAPABILITIES = [
   "test",
 ] as const;
 
-/** The description for programs that list taps. The config's secrets are marked in Singer's words as well. */
+/** The description for programs that list taps. It marks secrets in Singer's words too. */
 export function aboutJson(program: Program, { connectionSpecification }: Spec): string {
   const unknown = { sdk_version: null, supported_python_versions: null };
   const about = { ...program, ...unknown, capabilities: CAPABILITIES, settings: connectionSpecification };
@@ -27,10 +28,10 @@ export function aboutJson(program: Program, { connectionSpecification }: Spec): 
   return JSON.stringify(about, marked, 2);
 }
 
-/** One setting, `a.b` if it is nested. */
+/** One setting; a nested setting has the name `a.b`. */
 export type DescribedSetting = Located & { readonly name: string; readonly required: boolean };
 
-/** Every property with a value of its own. */
+/** Every property except objects. */
 export function describedSettings(spec: Spec): readonly DescribedSetting[] {
   const { required } = spec.connectionSpecification;
   const names = new Set(Array.isArray(required) ? required : []);
@@ -65,13 +66,12 @@ export function aboutMarkdown({ name, description, version }: Program, spec: Spe
 }
 
 function remarksOf({ property, required }: DescribedSetting): string {
-  const remarks = [
+  return joined([
     typeOf(property),
-    required ? "required" : "",
-    property.airbyte_secret === true ? "secret" : "",
-    property.default === undefined ? "" : `default ${JSON.stringify(property.default)}`,
-  ];
-  return remarks.filter((remark) => remark !== "").join(", ");
+    required && "required",
+    property.airbyte_secret === true && "secret",
+    property.default !== undefined && `default ${JSON.stringify(property.default)}`,
+  ]);
 }
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");

@@ -8,17 +8,17 @@ import { asciiJson, jsonLine, type Language, splice } from "./language.ts";
 
 export type SingerOptions = {
   readonly selections: readonly Selection[];
-  /** The state that this run was given, with its `bookmarks`: parts that this run does not know leave again. */
+  /** The incoming state with its `bookmarks`. The run sends unknown parts of the state back. */
   readonly state?: Readonly<Record<string, unknown>>;
-  /** Turns on ACTIVATE_VERSION for full tables. Must be greater than that of every earlier run. */
+  /** Turns on ACTIVATE_VERSION for full tables. Each run needs a greater version. */
   readonly version?: number | undefined;
-  /** Ms that only grow. */
+  /** Monotonic ms. */
   readonly monotonic?: () => number;
 };
 
 const LARGE_STATE_EVERY_MS = 5_000;
 
-/** The Singer protocol's messages. Logs have a channel of their own. */
+/** The messages of the Singer protocol, without logs. */
 export function singer(options: SingerOptions): Language {
   const run = new SingerRun(options);
   return (event) => run.say(event);
@@ -27,10 +27,10 @@ export function singer(options: SingerOptions): Language {
 class SingerRun {
   readonly #streams: ReadonlyMap<string, SingerStream>;
   readonly #rest: Readonly<Record<string, unknown>>;
-  /** A Map, because a stream's name is no safe key of an object. */
+  /** A Map, because the name of a stream may be `__proto__`. */
   readonly #bookmarks: Map<string, unknown>;
   readonly #monotonic: () => number;
-  /** Each state repeats the memory of jobs, so it may be large. */
+  /** Whether the state may be large, because it contains the state of jobs. */
   readonly #hasJobs: boolean;
   #stateAt = Number.NEGATIVE_INFINITY;
   #lastIsState = false;
@@ -49,7 +49,7 @@ class SingerRun {
   }
 
   say(event: Event): string {
-    // A stream that the tap does not have only fails, which the log says.
+    // A stream that the tap does not know has no messages. The log reports its failure.
     const stream = "stream" in event ? this.#streams.get(event.stream ?? "") : undefined;
     switch (event.kind) {
       case "open":
@@ -64,19 +64,14 @@ class SingerRun {
         if (!event.complete || event.error !== undefined) return "";
         return this.#before(stream?.activation());
       case "end":
-        // Some targets lose the state if anything follows it, so every run ends with one.
+        // Some targets lose a state that other messages follow, so every run ends with a state.
         return this.#lastIsState ? "" : this.#state();
-      case "cut":
-      case "estimate":
-      case "limited":
-      case "retrying":
-      case "log":
-      case "failed":
+      default:
         return "";
     }
   }
 
-  /** Repeats no state. A large one waits, unless it announces what is about to be bought. */
+  /** Skips an unchanged state. A large state waits, except before a purchase. */
   #checkpoint(stream: string, bookmark: object): string {
     const isFirst = this.#stateAt === Number.NEGATIVE_INFINITY;
     const isNew = isFirst || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
@@ -124,7 +119,7 @@ class SingerStream {
     });
   }
 
-  /** Adds fields to the schema, because some targets cannot take a field that the schema lacks. */
+  /** Adds fields to the schema, because some targets refuse unknown fields. */
   widened(added: Readonly<Record<string, FieldSchema>>): string {
     const properties = { ...propertiesOf(this.#schema), ...added };
     this.#schema = { ...this.#schema, properties };
@@ -145,7 +140,7 @@ class SingerStream {
     return { ...state, replication_key: replicationKey, replication_key_value: value };
   }
 
-  /** Only after all rows of the table: targets drop what has an older version at once. */
+  /** Targets then drop all rows with an older version, so all rows of the table must precede this message. */
   activation(): string {
     if (this.#version === undefined) return "";
     return jsonLine({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });

@@ -4,14 +4,14 @@ import type { Language } from "./language.ts";
 
 const NOTICES: ReadonlySet<Event["kind"]> = new Set(["cut", "limited", "log", "retrying"]);
 
-/** Characters, which are bytes, that are worth one write. */
+/** Bytes of pending text that are worth one write. */
 const WORTH_A_WRITE = 64 * 1024;
 
-/** The output broke, or its reader has gone away: no more can be delivered. */
+/** The output broke, or its reader has gone away. */
 export class OutputClosed extends Error {
   override readonly name = "OutputClosed";
 
-  /** True if its reader has gone away, as `head` does, which is no error. */
+  /** Whether the reader has gone away, such as `head`. This is a normal end. */
   get isUnread(): boolean {
     return UNREAD.has(codeOf(this.cause) ?? "");
   }
@@ -20,10 +20,9 @@ export class OutputClosed extends Error {
 const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_DESTROYED"]);
 
 /**
- * Writes events as text, in the order of the calls and in whole lines.
- * An emit waits while the reader is slow, so memory has one batch, and one event for each caller.
- * After a failure of the output it writes no more. One emit or close rejects with OutputClosed, and all others return.
- * Notices never reject, because no caller waits for them.
+ * Writes events as whole lines, in the order of the calls. An emit waits for a slow reader, which limits memory.
+ * After a failure of the output, one emit or close rejects with OutputClosed, and all others return. Notices never
+ * reject, because no caller waits for them.
  */
 export class Writer {
   readonly #say: Language;
@@ -31,15 +30,15 @@ export class Writer {
   readonly #mask: (text: string) => string;
   #pending = "";
   #scheduled = false;
-  /** True while the stream accepts no more. */
+  /** Whether the stream accepts no more text now. */
   #full = false;
-  /** Resolves when all that was handed to the stream has left, or never will. */
+  /** Resolves when the stream has written all text, or has failed. */
   #left: Promise<void> = Promise.resolve();
   #release: () => void = () => {};
   #failure: OutputClosed | undefined;
   #reported = false;
 
-  /** @param mask applied to all text that is not records, so that no log, trace or state shows a secret */
+  /** @param mask hides secrets in all text except records */
   constructor(say: Language, out: NodeJS.WritableStream, mask = (text: string): string => text) {
     this.#say = say;
     this.#out = out;
@@ -47,7 +46,7 @@ export class Writer {
     out.on("error", (error: Error) => this.#fail(error));
   }
 
-  /** Returns when there is room for more; for a checkpoint, when its bytes have left. False: nothing leaves any more. */
+  /** Returns when there is room for more text; after a checkpoint, when its bytes are written. False: the output failed. */
   async emit(event: Event): Promise<boolean> {
     if (this.#failure === undefined) this.#pending += this.#textOf(event);
     if (event.kind === "checkpoint") await this.#flush();
@@ -57,7 +56,7 @@ export class Writer {
     return this.#failure === undefined;
   }
 
-  /** Returns when all bytes have left. The stream stays open: it may be the process's own. */
+  /** Returns when all bytes are written. The stream stays open, because it may be stdout. */
   async close(): Promise<void> {
     await this.#flush();
     this.#report();
@@ -68,7 +67,7 @@ export class Writer {
     return event.kind === "records" ? text : this.#mask(text);
   }
 
-  /** Events of one turn of the event loop leave together, and never wait for a later turn. */
+  /** Writes all events of one turn of the event loop together. */
   #sendSoon(): void {
     if (this.#scheduled || this.#pending === "") return;
     this.#scheduled = true;
@@ -117,7 +116,7 @@ export class Writer {
   }
 }
 
-/** Writes one text and returns when its bytes have left. Throws OutputClosed. */
+/** Writes one text and returns when its bytes are written. Throws OutputClosed. */
 export async function write(out: NodeJS.WritableStream, text: string): Promise<void> {
   const writer = new Writer(() => text, out);
   await writer.emit({ kind: "end" });

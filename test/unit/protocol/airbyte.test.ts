@@ -159,7 +159,7 @@ const PEOPLE = { name: "pé", namespace: "eu" };
 it("every message is a line of ASCII, and counts records as a fraction, which Airbyte's classes want", () => {
   const failed = { stream: { name: "a" }, error: new ConfigError("é", { cause: new Error("b") }) };
   const said = [
-    ...[statusMessage({ status: "FAILED", message: "é" }), logMessage("FATAL", "a\u0007é")],
+    ...[statusMessage({ status: "FAILED", message: "é" }), logMessage("INFO", "a\u0007é")],
     ...[streamStatus(PEOPLE, "RUNNING", 7, 8.2), estimateMessage(PEOPLE, 3, 8)],
     ...[stateMessage(PEOPLE, { a: "é" }, 3, "{}\n"), errorMessage(failed, 9)],
   ].join("");
