@@ -10,28 +10,28 @@ import { codeOf } from "./files/reason.ts";
 import { publish, syncFolder } from "./files/replace.ts";
 import type { StateFile } from "./state-file.ts";
 
-/** The form of all files of a run. */
+/** The properties of all files of a run. */
 export type FileForm = {
-  /** When the run began, as names of files have it: `20260122T030405Z`. */
+  /** The start of the run in names of files: `20260122T030405Z`. */
   readonly start: string;
   readonly gzip: boolean;
-  /** How many bytes of covered rows are enough for a commit. */
+  /** A commit is due after this number of bytes of covered rows. */
   readonly commitBytes: number;
 };
 
-/** A finished part and the name that it gets. Both are in the stream's folder. */
+/** A finished part and its next name, both in the folder of the stream. */
 export type NamedPart = { readonly part: string; readonly name: string };
 
-/** `output` of a folder's state.json. docs/dev/folder.md describes the format. */
+/** The value of `output` in state.json of a folder. docs/dev/folder.md describes the format. */
 export type FolderState = {
   readonly version: 1;
-  /** The largest number that a file of each stream has. */
+  /** The largest number in the names of files, for each stream. */
   readonly numbers: Record<string, number>;
-  /** The folder has a sample: at most this many rows of each stream. Undefined: all rows. */
+  /** The largest number of rows of each stream in a sample; undefined: all rows. */
   readonly sample?: number | undefined;
-  /** The settings of privacy under which the last run wrote files. */
+  /** The privacy settings of the last run that wrote files. */
   readonly privacy?: JsonObject | undefined;
-  /** Rows of the stream `key` that are about to become visible, and the state that counts once they are; null: a sample. */
+  /** The next visible files of the stream `key`, and the state after them (null: a sample). */
   readonly pending: {
     readonly key: string;
     readonly state: StreamState | null;
@@ -53,7 +53,7 @@ export const startName = (epochMs: number): string =>
 
 const padded = (number: number): string => String(number).padStart(9, "0");
 
-/** `20260122T030405Z-000000007-people-2026-01-01_2026-01-09.jsonl`. @param span the days of its rows, if they have any */
+/** `20260122T030405Z-000000007-people-2026-01-01_2026-01-09.jsonl`. @param span the days of the rows; undefined: no days */
 export const fileName = (
   { start, gzip }: FileForm,
   number: number,
@@ -63,10 +63,10 @@ export const fileName = (
 
 export const fullName = (number: number): string => `full-${padded(number)}`;
 
-/** A name that no other part has. @param start of the run, or `full` for a folder */
+/** A unique name. @param start of the run, or `full` for a folder */
 export const newPartName = (start: string): string => `.${start}-${randomBytes(8).toString("hex")}.part`;
 
-/** Reads `output` of a state. Throws ConfigError for all that this version does not write. */
+/** Reads `output` of a state. Throws ConfigError for other formats, samples and damage. */
 function parseFolderState(folder: string, value: unknown): FolderState {
   if (value === undefined) return { version: 1, numbers: {}, pending: null };
   const { version, sample } = objectOf(value);
@@ -96,7 +96,7 @@ function isNamedPart(file: unknown): boolean {
   return PART.test(String(part)) && VISIBLE.test(String(name));
 }
 
-/** Makes the files of a pending commit visible, and then saves its state. May be done twice. Throws the system's errors as they are. */
+/** Makes the files of a pending commit visible, then saves the state. A second call is safe. Throws errors of the system. */
 export async function finish(folder: string, file: StateFile, output: FolderState): Promise<void> {
   if (output.pending === null) return;
   const { key, state, files } = output.pending;
@@ -106,11 +106,11 @@ export async function finish(folder: string, file: StateFile, output: FolderStat
   await file.save(key, state, { output: { ...output, pending: null } });
 }
 
-/** Finishes the commit of a killed run and removes other parts. Throws ConfigError, and the system's errors. */
+/** Finishes the commit of a killed run and removes other parts. Throws ConfigError, and errors of the system. */
 export async function recover(folder: string, file: StateFile): Promise<FolderState> {
   const output = parseFolderState(folder, file.saved.rest["output"]);
   const numbers = { ...output.numbers };
-  // A killed run may have replaced the state without a sync. A power cut would undo that, but not the files that appear here.
+  // A killed run may have replaced the state without a sync. The state must be on the disk before its files are visible.
   await syncFolder(folder);
   await finish(folder, file, output);
   for (const stream of STREAM_NAMES) {
@@ -119,19 +119,19 @@ export async function recover(folder: string, file: StateFile): Promise<FolderSt
     for (const part of parts) await rm(join(folder, stream, part), { recursive: true, force: true });
     if (parts.length > 0) await syncFolder(join(folder, stream));
     const largest = Math.max(0, ...names.map(numberOf));
-    // The state does not know these files. A number that no file has ends the search for known rows.
+    // The state does not know these files. A gap in the numbers ends the search for known rows before them.
     if (largest > (numbers[stream] ?? 0)) numbers[stream] = largest + 1;
   }
   return { version: 1, numbers, pending: null };
 }
 
-/** The number in the name of a file or folder that a run has published; 0 for any other name. */
+/** The number in the name of a published file or folder; 0 for other names. */
 export function numberOf(name: string): number {
   const [, file, full] = VISIBLE.exec(name) ?? [];
   return Number(file ?? full ?? 0);
 }
 
-/** The names in a folder; none if it is not there. */
+/** The names in a folder; empty if the folder does not exist. */
 export const namesIn = (folder: string): Promise<string[]> =>
   readdir(folder).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
@@ -139,8 +139,8 @@ export const namesIn = (folder: string): Promise<string[]> =>
   });
 
 /**
- * The rest of a folder's state after which the next run writes all rows that it reads. Throws ConfigError while a commit is
- * pending. @param rest all of the state besides the streams
+ * Changes a state without its streams, so that the next run writes all rows.
+ * @throws ConfigError while a commit is pending
  */
 export function forgetFiles(path: string, rest: JsonObject, stream: string): JsonObject {
   if (rest["output"] === undefined) return {};

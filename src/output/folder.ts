@@ -21,20 +21,20 @@ import type { Destination, Saved, Sink, SinkRuntime } from "./sink.ts";
 import { StateFile } from "./state-file.ts";
 import { StreamFiles } from "./stream-files.ts";
 
-/** A commit is due after this many bytes of covered rows, or this long (ms) after the one before. */
+/** A commit is due after this number of bytes of covered rows, or this time (ms) after the last commit. */
 const COMMIT_BYTES = 256 * 1024 * 1024;
 const COMMIT_MS = 60_000;
 
 /**
- * Writes the records of a run into files in one folder, and its state into `state.json` in it.
+ * Writes the records of a run into files in one folder, and the state into `state.json` in this folder.
  *
  * Records go to parts, which have hidden names. A commit has three steps:
  * 1. `state.json` names the parts and the next state.
  * 2. The parts become visible by rename.
- * 3. `state.json` has the next state.
+ * 3. `state.json` contains the next state.
  *
- * After a crash the next run finishes a commit whose first step is done, and removes all other parts. So the files have
- * exactly the records that the state covers, also if the state is copied at any moment. No run changes a visible file.
+ * After a crash, the next run finishes a commit after its first step, and removes all other parts. So the files contain
+ * exactly the records that the state covers. No run changes a visible file.
  */
 export class Folder implements Sink {
   readonly saved: SavedState;
@@ -66,7 +66,7 @@ export class Folder implements Sink {
     this.#committedAt = clock.monotonic();
   }
 
-  /** Makes the folder, and finishes the work of a killed run. Throws ConfigError, and TransientError while it is in use. */
+  /** Makes the folder and finishes the work of a killed run. Throws ConfigError, and TransientError during another run. */
   static async open(
     path: string,
     to: Destination,
@@ -84,7 +84,7 @@ export class Folder implements Sink {
       throw new ConfigError(
         `Cannot continue from --state: the folder has its own state "${own}". Leave --state out, or choose another folder`,
       );
-    // A state that comes from another folder names the files of that folder.
+    // The state of another folder names files of the other folder.
     const seed = given && { ...given, rest: { ...given.rest, output: undefined } };
     const file = await StateFile.open(own, runtime, seed);
     try {
@@ -95,7 +95,7 @@ export class Folder implements Sink {
     }
   }
 
-  /** Returns when an event is taken, or committed. After a failure, which it throws, it takes no more of the stream. */
+  /** Returns when an event is in a part, or committed. After a failure, the stream takes no more records. */
   async emit(event: Event): Promise<Saved | undefined> {
     try {
       return await this.#take(event);
@@ -107,14 +107,14 @@ export class Folder implements Sink {
     }
   }
 
-  /** Commits what a state covers. */
+  /** Commits the covered rows. */
   settle(): Promise<Saved | undefined> {
     return this.emit({ kind: "end" });
   }
 
   async close(): Promise<void> {}
 
-  /** Removes what no state names, and gives the lock back. */
+  /** Removes all parts that no state names, and the lock. */
   async release(): Promise<void> {
     await this.#discard();
     await this.lock.release();
@@ -142,18 +142,16 @@ export class Folder implements Sink {
 
   async #checkpoint(
     stream: StreamFiles,
-    { state, windows, announces }: Extract<Event, { kind: "checkpoint" }>,
+    { state, windows, announces = false }: Extract<Event, { kind: "checkpoint" }>,
   ): Promise<Saved | undefined> {
     await stream.cover(windows);
     stream.state = state;
-    const isDue =
-      announces === true ||
-      stream.covered >= this.#form.commitBytes ||
-      this.#clock.monotonic() - this.#committedAt >= COMMIT_MS;
+    const isLate = this.#clock.monotonic() - this.#committedAt >= COMMIT_MS;
+    const isDue = announces || isLate || stream.covered >= this.#form.commitBytes;
     return isDue && !stream.isFromStart ? await this.#commit(stream) : undefined;
   }
 
-  /** All rows of a stream that is read from the start are committed together, those of other streams once a state covers them. */
+  /** Commits all rows of a stream that is read from the start, but only the covered rows of other streams. */
   async #close(stream: StreamFiles, complete: boolean): Promise<Saved | undefined> {
     const isSample = this.#output.sample !== undefined;
     if (isSample) await stream.cover();
@@ -164,7 +162,7 @@ export class Folder implements Sink {
     return saved;
   }
 
-  /** Publishes the rows that the stream's state covers, and saves it. A sample has no state. */
+  /** Publishes the covered rows of a stream and saves its state. A sample has no state. */
   async #commit(stream: StreamFiles): Promise<Saved> {
     const { name, key, folder, state = null, isFromStart, isRefresh } = stream;
     this.#committedAt = this.#clock.monotonic();
@@ -173,14 +171,14 @@ export class Folder implements Sink {
     const isKnown = isFromStart && !isRefresh && (await isNewestFolder(folder, paths));
     const full = isFromStart && !isKnown ? fullName(this.#next(name)) : undefined;
     const published = isKnown ? [] : taken;
-    const sizes = await Promise.all(published.map(async ({ file }) => (await stat(file.path)).size));
-    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    let bytes = 0;
+    for (const { file } of published) bytes += (await stat(file.path)).size;
     const named = published.map(({ file, span }) => {
       return { part: basename(file.path), name: fileName(this.#form, this.#next(name), name, span) };
     });
     const files = full === undefined ? named : [{ part: await stream.gather(named), name: full }];
     const output = { ...this.#output, pending: { key, state, files } };
-    // Once the new state file may have taken effect, the next run decides by what it finds.
+    // From the replacement on, the next run finishes the commit, so this run must keep the parts.
     if (files.length > 0) await this.#file.save(key, null, { output }, () => stream.forget());
     await finish(this.#path, this.#file, output);
     const rows = published.reduce((sum, { file }) => sum + file.rows, 0);

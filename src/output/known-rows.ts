@@ -7,12 +7,12 @@ import { STREAMS } from "../catalog/streams.ts";
 import type { Lines } from "../sync/event.ts";
 import { namesIn, numberOf } from "./folder-state.ts";
 
-/** How many bytes of rows are compared. */
+/** The largest number of bytes of rows that a run compares. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Returns a function that removes rows which the newest files have as the newest of their keys. It stops at a missing file,
- * which may have had a newer row. @param newest the number of the newest file
+ * Returns a function that removes known rows: the newest row of a key in the newest files is equal.
+ * A missing file ends the search, because the file may have had a newer row. @param newest the number of the newest file
  */
 export async function unknownRows(
   folder: string,
@@ -43,7 +43,7 @@ export async function unknownRows(
   return (lines) => (known.size === 0 ? lines : lines.filter(isUnknown));
 }
 
-/** The text of a file of rows; undefined if it is gone or has more bytes than are allowed. */
+/** The text of a file of rows; undefined: the file is gone or too large. */
 async function readRows(path: string, maxBytes: number): Promise<string | undefined> {
   try {
     if ((await stat(path)).size > maxBytes) return undefined;
@@ -55,7 +55,7 @@ async function readRows(path: string, maxBytes: number): Promise<string | undefi
   }
 }
 
-/** Whether the newest that a stream has published is a folder with the same bytes. @param paths of files */
+/** Whether the newest name in the folder of a stream is a folder with equal bytes. @param paths of files */
 export async function isNewestFolder(folder: string, paths: readonly string[]): Promise<boolean> {
   const [newest = ""] = (await namesIn(folder)).toSorted((one, other) => numberOf(other) - numberOf(one));
   if (!newest.startsWith("full-")) return false;
@@ -67,7 +67,7 @@ export async function isNewestFolder(folder: string, paths: readonly string[]): 
   }
 }
 
-/** The digest of all bytes of some files, in this order. */
+/** The digest of all bytes of files, in the order of the paths. */
 async function digestOf(paths: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
   for (const path of paths)

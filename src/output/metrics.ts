@@ -1,10 +1,7 @@
 import type { Event } from "../sync/event.ts";
 import type { StreamSummary } from "./stats.ts";
 
-/**
- * The metrics of a stream that has ended, in the names and units of the Meltano SDK (`singer_sdk.metrics`): records,
- * requests, the seconds until their headers came, and the seconds that the stream took.
- */
+/** The metrics of a stream at its end, in the names and units of the Meltano SDK (`singer_sdk.metrics`). */
 export function metricsOf(
   { stream, outcome, rows, seconds, requests, request_seconds: requestSeconds }: StreamSummary,
   pid: number,

@@ -5,9 +5,9 @@ import type { Runtime } from "../run/runtime.ts";
 import type { CurrentStream, RunStats } from "./stats.ts";
 import { shownSeconds } from "./summary.ts";
 
-/** Shows a person at a terminal how a run proceeds, in one line that is drawn over itself. */
+/** Shows the progress of a run in one line of a terminal. */
 export type Display = {
-  /** A text for the terminal, as it is written above the line. */
+  /** Returns a text for the terminal that replaces the line. The next drawing is below the text. */
   readonly above: (text: string) => string;
   /** Removes the line. */
   readonly stop: () => void;
@@ -20,10 +20,7 @@ const REFRESH_MS = 100;
 const CLEAR = "\r\u001b[K";
 const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
 
-/**
- * Undefined where stderr is no terminal that can draw over a line, or where records may come to the same terminal.
- * @param files whether records go to files
- */
+/** Undefined: stderr cannot redraw a line, or its terminal may also show records. @param files whether records go to files */
 export function openDisplay(stats: RunStats, runtime: Runtime, files: boolean): Display | undefined {
   const { stderr, stdout, environment } = runtime;
   // The reader of a pipe may write to this terminal too.
@@ -37,7 +34,7 @@ export function openDisplay(stats: RunStats, runtime: Runtime, files: boolean): 
     stderr.write(`${CLEAR}${FRAMES[frame++ % FRAMES.length]} ${text}`);
   };
   draw();
-  // A wait ends no event, so that the line is drawn by the clock.
+  // During a wait there are no events, so a clock draws the line.
   const timer = setInterval(draw, REFRESH_MS).unref();
   let isOpen = true;
   return {

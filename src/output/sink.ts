@@ -10,7 +10,7 @@ import type { Lock, LockRuntime } from "./files/lock.ts";
 import { Folder } from "./folder.ts";
 import { readState, StateFile } from "./state-file.ts";
 
-/** A state whose records have left; null: a sample has none. `files`: those that can be seen by now, with these rows. */
+/** A saved state (null: of a sample), and the files of its records, which are visible now. */
 export type Saved = {
   readonly state: StreamState | null;
   readonly files?: number;
@@ -18,43 +18,43 @@ export type Saved = {
   readonly bytes?: number;
 };
 
-/** Takes all that leaves a run, and saves its state: stdout, a state file or a folder. */
+/** Takes all events of a run and saves its state: stdout, a state file or a folder. */
 export type Sink = {
   /** The state from which the run continues. */
   readonly saved: SavedState;
-  /** The file from which the next run continues; null: the state goes to stdout, or nowhere. */
+  /** The file from which the next run continues; null: no file has the state. */
   readonly place: string | null;
-  /** The lock of that file. */
+  /** The lock of the file at `place`. */
   readonly lock: Lock | undefined;
-  /** Returns when there is room for more; for a checkpoint, when it is saved, or will be with a later one. */
+  /** Returns when there is room for more events. A folder may save a checkpoint later, together with others. */
   emit(event: Event): Promise<Saved | undefined>;
-  /** Saves what can still be saved of a run that cannot continue. Waits for no reader. */
+  /** Saves the covered rows of a run that cannot continue. Does not wait for readers. */
   settle(): Promise<Saved | undefined>;
-  /** Returns when all has left. */
+  /** Returns when all text has left the program. */
   close(): Promise<void>;
-  /** Gives the locks back, even if nothing more can be written. */
+  /** Removes the locks, even after the output broke. */
   release(): Promise<void>;
 };
 
-/** The place that takes records and state: a folder, stdout and a state file, or stdout. */
+/** The place for records and state: a folder, stdout and a state file, or stdout. */
 export type Destination = {
-  /** A file with the state to continue from, which is only read. */
+  /** A file with the state from which the run continues. The run does not change the file. */
   readonly state?: string | undefined;
-  /** Whether a platform wrote `state`, so that an empty file is an empty state. */
+  /** Whether a platform wrote `state`. Then an empty file is an empty state. */
   readonly isPlatform?: boolean;
   readonly stateFile?: string | undefined;
-  /** A folder that takes records and state in place of stdout. */
+  /** A folder for records and state, instead of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
-  /** How many bytes of rows are enough for a commit: other than 256 MiB only in tests. */
+  /** A commit is due after this number of bytes of rows. Only tests set this number. */
   readonly fileBytes?: number | undefined;
-  /** The settings that a folder remembers, so that a later run can tell that they are others. */
+  /** The privacy settings, which a folder saves so that a later run notices changes. */
   readonly privacy?: JsonObject | undefined;
-  /** How many rows of each stream are enough: a sample, which saves no state; undefined: all. */
+  /** The largest number of rows of each stream, for a sample, which saves no state; undefined: all rows. */
   readonly limit?: number | undefined;
 };
 
-/** The state from which a run would continue, for a run that changes nothing there. */
+/** A destination with an equal state, for a run that saves nothing. */
 export function onlyRead({ state, stateFile, output }: Destination): Destination {
   const own = output === undefined ? stateFile : join(output, "state.json");
   return { state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
@@ -62,7 +62,7 @@ export function onlyRead({ state, stateFile, output }: Destination): Destination
 
 export type SinkRuntime = LockRuntime & { readonly stdout: NodeJS.WritableStream };
 
-/** Opens the state and the place for records. Throws ConfigError, and TransientError while another run uses the place. */
+/** Opens the state and the place for records. Throws ConfigError, and TransientError during another run. */
 export async function openSink(
   asked: Destination,
   format: Language | undefined,
@@ -77,7 +77,7 @@ export async function openSink(
   return stdoutSink(format, mask, runtime, file, given);
 }
 
-/** @param file takes the state too @param given the state to continue from where there is no file */
+/** @param file also takes the state @param given the state from which a run without a file continues */
 export function stdoutSink(
   format: Language = () => "",
   mask: Mask,

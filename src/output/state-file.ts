@@ -10,7 +10,7 @@ import { readText } from "./files/read-file.ts";
 import { cannotMake } from "./files/reason.ts";
 import { removeLeftovers, replaceFile, statReplaceable, tryReplacing } from "./files/replace.ts";
 
-/** The state of the last delivered checkpoint; `.previous` has the state before. A crash leaves one of them. It has a lock. */
+/** A file with a lock, and the state of the last delivered checkpoint. `<path>.previous` contains the state before. */
 export class StateFile {
   readonly path: string;
   readonly lock: Lock;
@@ -24,13 +24,12 @@ export class StateFile {
     this.#rest = saved.rest;
   }
 
-  /** Opens a file, which need not exist. Throws ConfigError, and TransientError while another run uses it. @param seed of a new file */
+  /** Opens a file or a new file. Throws ConfigError, and TransientError during another run. @param seed the state of a new file */
   static async open(path: string, runtime: LockRuntime, seed = parseStateText("")): Promise<StateFile> {
     await statReplaceable(path);
     const lock = await Lock.acquire(path, runtime);
     try {
-      // A run that lost the lock while it slept can replace nothing once its unfinished try is gone: only then is the
-      // state that is read here the last one.
+      // A paused run that lost the lock may still rename its temporary file, so the file goes before the state is read.
       await removeLeftovers(path);
       await tryReplacing(path, () => lock.check()).catch((cause: unknown) => {
         throw cannotMake(`replace the state file "${path}"`, cause);
@@ -43,14 +42,14 @@ export class StateFile {
     }
   }
 
-  /** The state as it is now: what the file has, or the state that a new file begins with. */
+  /** The state in the file now; of a new file, its first state. */
   get saved(): SavedState {
     return { streams: new Map(this.#bookmarks), rest: this.#rest };
   }
 
   /**
-   * Returns when the new state is on the disk. Throws OutputError. @param state null: unchanged
-   * @param rest other keys of the file @param onReplace called right before the new state takes effect
+   * Returns when the new state is on the disk. Throws OutputError.
+   * @param state null: unchanged @param rest other keys of the file @param onReplace called right before the rename
    */
   async save(
     stream: string,
@@ -75,7 +74,7 @@ export class StateFile {
 
 /**
  * Reads the state of a file, of a folder of `read --output`, or of stdin (`-`). Throws ConfigError.
- * @param mayBeEmpty whether a platform may have no state yet; otherwise an empty text is refused, because a disk was full
+ * @param mayBeEmpty whether an empty text is an empty state; otherwise it is an error, because a full disk empties files
  */
 export async function readState(
   given: string,

@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { objectOf } from "../base/json.ts";
 import { canRefresh } from "../catalog/streams.ts";
+import { splice } from "../protocol/language.ts";
 import { stateKey } from "../state/envelopes.ts";
 import type { Event, Lines, StreamState } from "../sync/event.ts";
 import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
@@ -10,24 +11,24 @@ import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
 import { unknownRows } from "./known-rows.ts";
 
-/** Rows of one window that have no visible file yet. `span`: the days of the window, as names of files have them. */
+/** Rows of one window without a visible file. `span`: the days of the window in names of files. */
 type WindowRows = { readonly window: number; readonly span: string | undefined; readonly file: Part };
 
-/** The stream that is being read: its rows that have no visible file yet, and its state. */
+/** The stream that the run reads now: its state, and its rows without a visible file. */
 export class StreamFiles {
   readonly name: string;
-  /** Its name in the state. */
+  /** The name of the stream in the state. */
   readonly key: string;
   readonly folder: string;
   /** The state of the last checkpoint of this run. */
   state: StreamState | undefined;
   readonly #before: unknown;
   readonly #form: FileForm;
-  /** The rows of a batch that the folder does not have; undefined: no batch was compared yet. */
+  /** Returns the rows of a batch that the folder lacks; undefined before the first batch. */
   #unknown: ((lines: Lines) => Lines) | undefined;
-  /** Rows that no state covers, by their window. */
+  /** Rows that no state covers, by window. */
   readonly #open = new Map<number, WindowRows>();
-  /** Rows that a state covers. Those that come later in their windows are open again. */
+  /** Rows that a state covers. Later rows of their windows are open again. */
   #covered: WindowRows[] = [];
   /** The hidden folder of covered rows. */
   #gathered: string | undefined;
@@ -41,24 +42,24 @@ export class StreamFiles {
     this.#form = form;
   }
 
-  /** Whether its state is that of a full refresh that the operator asked for. */
+  /** Whether the state belongs to a full refresh. */
   get isRefresh(): boolean {
     return (this.state?.["full_refresh"] ?? null) !== null;
   }
 
-  /** Whether a run reads all of its rows: its state has no cursor, or is that of a full refresh. */
+  /** Whether the run reads all rows, because the state has no cursor or belongs to a full refresh. */
   get isFromStart(): boolean {
     if (this.state === undefined || !canRefresh(this.name)) return false;
     return this.isRefresh || !("discoveredAt" in this.state);
   }
 
-  /** Whether its state only confirms a full refresh that an earlier run has delivered. */
+  /** Whether the state only confirms a full refresh of an earlier run. */
   get isConfirmed(): boolean {
     const { full_refresh: delivered } = objectOf(this.#before);
     return this.isRefresh && this.covered === 0 && isDeepStrictEqual(delivered, this.state?.["full_refresh"]);
   }
 
-  /** How many bytes of rows are covered and not committed. */
+  /** The bytes of rows that are covered and not committed. */
   get covered(): number {
     return bytesOf(this.#covered);
   }
@@ -72,12 +73,10 @@ export class StreamFiles {
     const rows = why === "lookback" ? (this.#unknown?.(lines) ?? lines) : lines;
     if (rows.length === 0) return;
     const { file } = this.#open.get(window) ?? this.#begin(window, span);
-    let text = "";
-    for (const line of rows) text += `${line}\n`;
-    await file.append(text, rows.length);
+    await file.append(splice("", "\n", rows), rows.length);
   }
 
-  /** A state covers the rows so far of the windows below a number, or of all. A refresh covers many before its commit. */
+  /** Moves the rows of the windows below a number to the covered rows. */
   async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
     for (const [window, rows] of this.#open) {
       if (window >= windows) continue;
@@ -85,17 +84,18 @@ export class StreamFiles {
       this.#covered.push(rows);
       if (!rows.file.isInMemory) await rows.file.seal();
     }
+    // A refresh covers many windows before its commit, which would fill the memory.
     const small = this.#covered.filter(({ file }) => file.isInMemory);
     if (bytesOf(small) >= MIN_WRITE_BYTES) for (const { file } of small) await file.seal();
   }
 
-  /** Writes all that is covered to the disk. Rows in memory join those of their window. `discard` removes it until `forget` is called. */
+  /** Writes all covered rows to the disk. Joins rows of one window in memory. Until `forget`, `discard` removes the files. */
   async take(): Promise<readonly WindowRows[]> {
     const taken: WindowRows[] = [];
     for (const rows of this.#covered) {
+      const { isInMemory, text } = rows.file;
       const earlier = taken.find(({ window, file }) => window === rows.window && file.isInMemory);
-      if (earlier !== undefined && rows.file.isInMemory)
-        await earlier.file.append(rows.file.text, rows.file.rows);
+      if (earlier !== undefined && isInMemory) await earlier.file.append(text, rows.file.rows);
       else taken.push(rows);
     }
     for (const { file } of taken) await file.seal();
@@ -103,7 +103,7 @@ export class StreamFiles {
     return taken;
   }
 
-  /** Moves taken files into one hidden folder, whose name it returns. @param files their names there */
+  /** Moves taken files into one hidden folder, and returns the name of the folder. @param files their names in the folder */
   async gather(files: readonly NamedPart[]): Promise<string> {
     this.#gathered = join(this.folder, newPartName("full"));
     await mkdir(this.#gathered, 0o700);
@@ -113,13 +113,13 @@ export class StreamFiles {
     return basename(this.#gathered);
   }
 
-  /** A state names the taken files from now on. */
+  /** Keeps the taken files, because a state names them now. */
   forget(): void {
     this.#covered = [];
     this.#gathered = undefined;
   }
 
-  /** Removes all that no state names. */
+  /** Removes all files that no state names. */
   async discard(): Promise<void> {
     for (const { file } of [...this.#open.values(), ...this.#covered]) await file.discard();
     if (this.#gathered !== undefined) await rm(this.#gathered, { recursive: true, force: true });

@@ -3,10 +3,10 @@ import { isObject, tryParseJson } from "../../base/json.ts";
 import { plural } from "../../base/text.ts";
 import { piecesOf, unusable } from "./open-text.ts";
 
-/** The cells of one row in the wanted columns, and the line on which the row begins, from 1. */
+/** The cells of one row in the wanted columns, and the number (from 1) of its first line. */
 export type Cells = { readonly cells: readonly unknown[]; readonly line: number };
 
-/** One way to cut the first line. `places`: of the wanted columns; -1 for one that it does not name. */
+/** One way to cut the first line. `places`: the places of the wanted columns; -1: the line lacks the column. */
 export type Cut = {
   readonly separator: string;
   readonly names: readonly string[];
@@ -14,29 +14,29 @@ export type Cut = {
 };
 
 export type FedFile = {
-  /** In messages, such as `table "x"`. */
+  /** The name in messages, such as `table "x"`. */
   readonly name: string;
   readonly path: string;
-  /** The wanted columns: the name, and what else may be the only such name. In lower case, letters and digits alone. */
+  /** The name of each wanted column, and other names that may be unique. Names are lower case letters and digits. */
   readonly columns: readonly (readonly [name: string, other: RegExp])[];
-  /** Whether a file of one column is a list, in which commas do not separate cells. */
+  /** Whether the file may be a list, whose lines can contain commas. */
   readonly isList: boolean;
-  /** Places of the cells if the first line does not name the columns; a text: why not. @param cuts most columns first */
+  /** The places of the cells in a file without names of columns; a text: the problem. @param cuts most columns first */
   readonly guess: (cuts: readonly Cut[]) => (Cut & { readonly isHeader: boolean }) | string;
 };
 
 const SEPARATORS = [",", ";", "\t", "|"];
-/** Separates nothing. */
+/** A separator that no file contains. */
 const NONE = "\u001f";
-/** Formats by these separators have no quotes: psql, MySQL and Redshift write them as they are. */
+/** The separators of formats without quotes: psql, MySQL and Redshift write quotes as plain characters. */
 const WITHOUT_QUOTES = new Set([NONE, "\t", "|"]);
-/** Characters of one line. A quote that nothing closes would make a line of the rest. */
+/** The largest number of characters in a line. An open quote would join all later lines. */
 const LONGEST_LINE = 8_000_000;
 
-/** Finds the cells of the whole lines of a text, which is the end of the file or not. Returns the length of these lines. */
+/** Finds the cells of all whole lines of a text. Returns the length of these lines. @param isLast the file has no more text */
 type Take = (text: string, isLast: boolean, found: Cells[]) => number;
 
-/** A cell of CSV, in quotes where it needs them. */
+/** A cell of CSV, in quotes if its text needs them. */
 export const csvCell = (text: string): string =>
   /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
@@ -72,7 +72,7 @@ function takeOf(file: FedFile, head: string, Papa: typeof Parser): Take {
 function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof Parser): Take {
   const [first = ""] = head.split(newline, 1);
   const parserOf = (separator: string, isPlain: boolean) => {
-    // A space between separator and quote would make the quote a part of the cell.
+    // After a space, the parser would take a quote for text.
     const delimiter = first.includes(`${separator} "`) && !isPlain ? `${separator} ` : separator;
     return new Papa({ delimiter, newline, ...(isPlain ? { fastMode: true } : {}) });
   };
@@ -115,14 +115,14 @@ function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof
 const isFilled = (cell = ""): boolean => cell.trim() !== "";
 const OPEN_QUOTE = "has a cell with an open quote. Close the quote, and write a quote inside quotes twice";
 
-/** Where the wanted columns are, by the first line; a text: why that line cannot be used. */
+/** The places of the wanted columns in the first line; a text: the problem. */
 function layoutOf(file: FedFile, cuts: Cut[]) {
   const found = ({ places }: Cut): number => places.filter((place) => place >= 0).length;
   const [best] = cuts.sort((a, b) => found(b) - found(a) || b.names.length - a.names.length);
   return best === undefined || best.places.includes(-1) ? file.guess(cuts) : { ...best, isHeader: true };
 }
 
-/** Columns by their names, or by the last part of a name with dots, which tools that flatten objects write. */
+/** Finds columns by name, or by the last part of a name with dots (`person.id`), which some tools write. */
 function cutOf({ columns }: FedFile, separator: string, names: readonly string[]): Cut {
   const bare = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, "");
   const [full, last] = [names.map(bare), names.map((name) => bare(name.replace(/^[^,;\t|]*\./, "")))];
@@ -133,7 +133,7 @@ function cutOf({ columns }: FedFile, separator: string, names: readonly string[]
   return { separator, names, places };
 }
 
-/** A cell of a format without quotes, which some programs write nevertheless. */
+/** A cell without the quotes that some programs add to a format without quotes. */
 function unquoted(cell = ""): string {
   const [, inner] = /^\s*"(.*)"\s*$/s.exec(cell) ?? [];
   return inner === undefined ? cell : inner.replaceAll('""', '"');
@@ -145,7 +145,7 @@ const NO_OBJECT = "is not a JSON object. Write one object per line";
 function fromJson(file: FedFile, end: string): Take {
   let line = 0;
   let cut: Cut | undefined;
-  /** Whether a line named every column. Later ones may leave out what is null. */
+  /** Whether a line named every column. Later lines may lack a column whose value is null. */
   let isNamed = false;
   return (text, isLast, found) => {
     const lines = text.split(end);
@@ -168,13 +168,11 @@ function fromJson(file: FedFile, end: string): Take {
   };
 }
 
-/** Texts, and whole numbers that JavaScript rounds. */
+/** Texts in quotes, and whole numbers that JavaScript rounds. */
 const LONG_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<=[:,[\s])-?\d{16,}(?=[,\]}\s])/g;
 
-/** Parses a row. Long whole numbers become texts, to keep their digits. Undefined if it is not JSON. */
+/** Parses a row. Long whole numbers become texts, to keep their digits. Undefined: the text is not JSON. */
 export function parseRow(text: string): unknown {
-  const isLong = /\d{16}/.test(text);
-  return tryParseJson(
-    isLong ? text.replace(LONG_NUMBERS, (found) => (found.startsWith('"') ? found : `"${found}"`)) : text,
-  );
+  if (!/\d{16}/.test(text)) return tryParseJson(text);
+  return tryParseJson(text.replace(LONG_NUMBERS, (found) => (found.startsWith('"') ? found : `"${found}"`)));
 }

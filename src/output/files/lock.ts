@@ -9,47 +9,47 @@ import type { Processes } from "./processes.ts";
 import { cannotMake, codeOf, reasonOf } from "./reason.ts";
 import { syncHandle } from "./replace.ts";
 
-/** How often (ms) the holder of a lock renews it. */
+/** The time (ms) between two renewals of a lock by its owner. */
 export const RENEW_MS = 10_000;
 
-/** How long (ms) an observer must see a lock unchanged before it takes it for left behind. */
+/** After this time (ms) without a change, an observer takes a lock over. */
 export const STALE_MS = 60_000;
 
-/** How often (ms) an observer looks. */
+/** The time (ms) between two looks of an observer at a lock. */
 const LOOK_MS = 1_000;
 
-/** How long (ms) a holder waits before it looks a second time for a lock that is gone. */
+/** The time (ms) after which an owner looks again for a lock that is gone. */
 const LOOK_AGAIN_MS = 100;
 
 /** The parts of the process that a lock uses. */
 export type LockRuntime = {
   readonly clock: {
-    /** Epoch ms; only shown to people. */
+    /** Epoch ms, for messages only. */
     now(): number;
-    /** Ms that only grow. */
+    /** Monotonic ms. */
     monotonic(): number;
     /** Resolves after `ms`, or rejects as soon as the signal aborts. */
     sleep(ms: number, signal?: AbortSignal): Promise<void>;
   };
   readonly signal: AbortSignal;
-  /** Only shown to people: in a container it has no meaning. */
+  /** For messages only, because the number has no meaning outside its container. */
   readonly pid: number;
-  /** Tells whether a process of this machine still runs. Without it, only watching tells. */
-  readonly processes?: Processes | undefined;
-  /** Takes what must be done when the process is ended by force. */
+  /** Says whether a process of this machine still runs. Without this member, a run watches the lock. */
+  readonly processes?: Processes;
+  /** Registers a last action for a process that is ended by force. */
   readonly atEnd?: (act: () => void) => void;
-  /** Takes a sentence about a lock that is watched. */
+  /** Shows a sentence about a lock that this run watches. */
   readonly notify?: (text: string) => void;
 };
 
 /**
- * Keeps other runs from a file: `<file>.lock` has a random token and changes every 10 seconds.
+ * Keeps other runs away from a file: `<file>.lock` contains a random token, and changes every 10 seconds.
  *
- * On one machine the system tells whether the other run still runs. Elsewhere a run watches the lock: if it changes, the other
- * run is alive, and this run fails. If it stays the same for 60 seconds, the other run was killed, and this run takes over.
+ * On one machine, the system says whether the other run is alive. Elsewhere a run watches the lock. If the lock changes, the
+ * other run is alive, and this run fails. Without a change for 60 seconds, the other run was killed, and this run takes over.
  *
- * The owner checks the token before each commit, because it may have been stopped for a minute. It writes through its own file
- * handle, so it never renews the lock of another run.
+ * The owner checks the token before each commit, because its process may have paused for a minute. The owner writes through
+ * its own file handle, so it never renews the lock of another run.
  */
 export class Lock {
   readonly #file: string;
@@ -84,10 +84,10 @@ export class Lock {
     }
   }
 
-  /** Throws TransientError if another run has taken the lock. Call it right before anything is committed. */
+  /** Throws TransientError if another run has taken the lock. Each commit calls it first. */
   async check(): Promise<void> {
     if (await this.#isOurs()) return;
-    // An observer that moved the lock away by mistake puts it back at once.
+    // An observer that moved the lock by mistake returns it at once.
     await this.#clock.sleep(LOOK_AGAIN_MS);
     if (await this.#isOurs()) return;
     throw new TransientError(
@@ -95,7 +95,7 @@ export class Lock {
     );
   }
 
-  /** Gives the lock back. May be called twice. */
+  /** Removes the lock. A second call does nothing. */
   async release(): Promise<void> {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort();
@@ -104,7 +104,7 @@ export class Lock {
     if (ours) await rm(lockOf(this.#file), { force: true });
   }
 
-  /** Gives the lock back when the process ends this very moment. */
+  /** Removes the lock without waiting, because the process ends now. */
   #releaseNow(): void {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort();
@@ -122,7 +122,7 @@ export class Lock {
     return text !== undefined && fieldsOf(text)["token"] === this.#token;
   }
 
-  /** A renewal that fails is not the holder's end: the check before each commit decides. */
+  /** Ignores a renewal that fails, because each commit checks the lock. */
   async #renew(text: (renewals: number) => string): Promise<void> {
     for (let renewals = 1; !this.#ended.signal.aborted; renewals += 1) {
       await this.#clock.sleep(RENEW_MS, this.#ended.signal).catch(() => undefined);
@@ -134,7 +134,7 @@ export class Lock {
 
 const lockOf = (file: string): string => `${file}.lock`;
 
-/** Undefined: there is a lock already. */
+/** Makes a lock; undefined: there is a lock already. */
 async function create(file: string, text: string): Promise<FileHandle | undefined> {
   const path = lockOf(file);
   let handle: FileHandle | undefined;
@@ -151,13 +151,13 @@ async function create(file: string, text: string): Promise<FileHandle | undefine
   }
 }
 
-/** Each text of a lock has the same length, and so has a mixture of two texts. */
+/** Replaces the whole text, because all texts of a lock have one length. */
 async function writeLock(handle: FileHandle, text: string): Promise<void> {
   await handle.write(text, 0, "utf8");
   await syncHandle(handle);
 }
 
-/** Returns when the lock of a file is gone, or was left behind and is removed. Throws TransientError for a living one. */
+/** Returns when the lock of a file is gone. Removes the lock of a killed run. Throws TransientError if its run is alive. */
 async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<void> {
   const { clock, signal, processes, notify } = runtime;
   const path = lockOf(file);
@@ -166,10 +166,7 @@ async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<vo
   const name = fieldsOf(first)["process"];
   const state = typeof name === "string" ? processes?.stateOf(name) : "unknown";
   if (state === "running") throw inUse(file, first);
-  if (state === "ended") {
-    await discard(file, first);
-    return;
-  }
+  if (state === "ended") return await discard(file, first);
   notify?.(
     `Found the lock "${path}"${holderOf(first)}. If it does not change within ${STALE_MS / 1000} s, its run was killed, and this run takes over`,
   );
@@ -181,14 +178,14 @@ async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<vo
     if (text === undefined) return;
     if (text !== first) throw inUse(file, text);
     const now = clock.monotonic();
-    // A machine that slept did not watch.
+    // The machine may have slept, and then did not watch.
     unchanged += Math.min(now - last, 2 * LOOK_MS);
     last = now;
   }
   await discard(file, first);
 }
 
-/** Removes the lock that was watched. Another observer may have been quicker: its new lock is put back. */
+/** Removes the watched lock. If another observer was faster, its new lock returns. */
 async function discard(file: string, watched: string): Promise<void> {
   const path = lockOf(file);
   const moved = `${path}.${randomBytes(8).toString("hex")}.tmp`;
@@ -207,7 +204,7 @@ async function discard(file: string, watched: string): Promise<void> {
 
 async function lockContent(path: string): Promise<string | undefined> {
   try {
-    // A pipe would be waited for without end, and so would a link that leads nowhere.
+    // Reading a pipe would never end, and neither would the wait for a link to a missing file.
     const stats = await lstat(path);
     if (!(stats.isFile() || stats.isDirectory())) throw new Error("it is not a regular file. Remove it");
     return await readFile(path, "utf8");
@@ -224,7 +221,7 @@ const inUse = (file: string, text: string): TransientError =>
     `Cannot use "${file}": another run is using it${holderOf(text)}, and keeps its lock "${lockOf(file)}" alive. Wait until that run has ended`,
   );
 
-/** The holder of a lock, if its text names one. Anyone may have written that text. */
+/** The owner of a lock, if the text is valid. Any program may have written the text. */
 function holderOf(text: string): string {
   const { started, host, pid } = fieldsOf(text);
   const isPlain = typeof started === "string" && /^[\d:.TZ-]{20,27}$/.test(started);

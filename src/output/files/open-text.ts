@@ -6,7 +6,7 @@ import { ConfigError } from "../../base/errors.ts";
 import { openStdin, textDecoder } from "./read-file.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
-/** First bytes of files that are not lines of text. */
+/** The first bytes of files in formats that this program does not read. */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/^PK\p{Cc}\p{Cc}/u, "a zip archive, such as an Excel workbook"],
   [/^\xd0\xcf\p{Cc}\xe0/u, "an Excel workbook"],
@@ -38,7 +38,7 @@ function failure(name: string, cause: unknown): ConfigError {
   return new ConfigError(`Cannot read the ${name}: ${why}`, { cause });
 }
 
-/** The pieces of a text file; gzip is unpacked, `-` is stdin. Throws ConfigError. @param name in messages, such as `table "x"` */
+/** The pieces of a text file or stdin (`-`), also of a gzip file. Throws ConfigError. @param name in messages, such as `table "x"` */
 export async function* piecesOf(
   name: string,
   path: string,
@@ -62,7 +62,7 @@ export async function* piecesOf(
   }
 }
 
-/** The whole text of such a file. */
+/** The whole text of a text file, also of a gzip file. Throws ConfigError. */
 export function textOf(name: string, path: string): string {
   try {
     const read = readFileSync(path);

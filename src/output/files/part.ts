@@ -2,28 +2,28 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { createGzip } from "node:zlib";
 import { syncHandle } from "./replace.ts";
 
-/** Fewer bytes than this wait in memory. */
+/** A part writes at least this number of bytes at once. */
 export const MIN_WRITE_BYTES = 512 * 1024;
-/** Half of the time of zlib's own choice, 6, for files that are a tenth larger. */
+/** The level of gzip: half of the time of zlib's default, 6, and files that are a tenth larger. */
 const LEVEL = 3;
-/** Bytes that zlib hands back at once: with its own choice, a quarter of it, its thread is waited for four times as often. */
+/** Bytes in a piece from zlib. Its default (16 KiB) needs four times as many waits for its thread. */
 const OUT_BYTES = 64 * 1024;
 
-/** A file that has no name yet. It is made once there is a batch to write: until then its text is in memory. */
+/** A file under a hidden name. Its first text stays in memory until a batch is full. */
 export class Part {
   readonly path: string;
-  /** Bytes of the text that was appended. */
+  /** Bytes of all appended text. */
   length = 0;
   rows = 0;
   readonly #batch: number;
   readonly #gzip: Gzip | undefined;
   #file: FileHandle | undefined;
   #isSealed = false;
-  /** Bytes that are not written yet, at the start of a buffer: joined strings take half as much time again. */
+  /** A buffer that begins with unwritten bytes. Joined strings would take 1.5 times as long. */
   #pending = Buffer.alloc(0);
   #pendingBytes = 0;
 
-  /** @param batch how many bytes are worth one write, at most 512 KiB */
+  /** @param batch the number of bytes for one write, at most 512 KiB */
   constructor(path: string, gzip: boolean, batch = MIN_WRITE_BYTES) {
     this.path = path;
     this.#batch = Math.min(batch, MIN_WRITE_BYTES);
@@ -40,7 +40,7 @@ export class Part {
     return this.#pending.toString("latin1", 0, this.#pendingBytes);
   }
 
-  /** Appends lines, given as bytes in latin1; one call at a time. Throws the system's errors as they are. */
+  /** Appends lines (latin1). Callers wait for the end of one call before the next. Throws errors of the system. */
   async append(text: string, rows: number): Promise<void> {
     const length = this.#pendingBytes + text.length;
     if (length > this.#pending.length) this.#pending = Buffer.concat([this.#pending], 2 * length);
@@ -50,7 +50,7 @@ export class Part {
     if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all is on the disk. Nothing can be appended afterwards. May be called twice. */
+  /** Returns when all text is on the disk. It is the end of the file. A second call does nothing. */
   async seal(): Promise<void> {
     if (this.#isSealed) return;
     this.#isSealed = true;
@@ -60,7 +60,6 @@ export class Part {
     await this.#file?.close();
   }
 
-  /** Removes the file. */
   async discard(): Promise<void> {
     await this.#file?.close().catch(() => undefined);
     await rm(this.path, { force: true });
@@ -86,7 +85,7 @@ class Gzip {
     this.#gzip.on("data", (chunk: Buffer) => this.#chunks.push(chunk));
   }
 
-  /** Returns what is ready of the compressed bytes. */
+  /** Returns the compressed bytes that are ready. */
   async write(bytes: Uint8Array): Promise<Uint8Array> {
     await new Promise<void>((resolve, reject) => {
       this.#gzip.write(bytes, (error) => (error ? reject(error) : resolve()));

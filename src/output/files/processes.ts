@@ -1,16 +1,16 @@
 import { readFileSync, readlinkSync } from "node:fs";
 
-/** Whether the process that wrote a name still runs; `unknown` where this machine cannot tell. */
+/** The state of a named process; `unknown`: this machine cannot see the process. */
 type ProcessState = "running" | "ended" | "unknown";
 
-/** Names processes so that another process of the same machine can tell whether they still run. */
+/** Names processes, so that other processes of one machine know whether they still run. */
 export type Processes = {
-  /** The name of this process; undefined where the system gives no name that is never used again. */
+  /** The name of this process; undefined: the system has no unique names. */
   readonly ownName: string | undefined;
   stateOf(name: string): ProcessState;
 };
 
-/** A name that Linux never uses again: boot, namespace, process id and start. Another boot or container is `unknown`. */
+/** Unique names under Linux: boot, namespace, process id and start. Processes of another boot or container are `unknown`. */
 export function systemProcesses(pid: number): Processes {
   const place = placeOf(pid);
   const start = place === undefined ? undefined : startTimeOf(pid);
@@ -20,14 +20,14 @@ export function systemProcesses(pid: number): Processes {
 
 function processState(name: string, place: string): ProcessState {
   const [, otherPlace, pid, start] = PROCESS_NAME.exec(name) ?? [];
-  // Where the first process is hidden, others may be hidden too.
+  // A system that hides the first process may hide others too.
   if (otherPlace !== place || startTimeOf(1) === undefined) return "unknown";
   return startTimeOf(Number(pid)) === start ? "running" : "ended";
 }
 
 const PROCESS_NAME = /^([0-9a-f-]{36} pid:\[\d+\]) (\d+) (\d+)$/;
 
-/** The boot and the process namespace; undefined if /proc is not there, or shows another namespace than ours. */
+/** The boot and the process namespace; undefined: /proc is absent, or shows another namespace. */
 function placeOf(pid: number): string | undefined {
   try {
     if (readlinkSync("/proc/self") !== String(pid)) return undefined;
@@ -38,7 +38,7 @@ function placeOf(pid: number): string | undefined {
   }
 }
 
-/** When a process started, in ticks since the boot; undefined for one that has ended. A zombie has ended. */
+/** The start of a process in ticks since the boot; undefined: the process has ended, or is a zombie. */
 function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

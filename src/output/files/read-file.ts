@@ -7,7 +7,7 @@ import { tryParseJson } from "../../base/json.ts";
 import { OPEN_OBJECT } from "../../base/json-text.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
-/** Returns a decoder for pieces of UTF-8 and their end (no piece). It throws ConfigError. @param name such as `table "x"` */
+/** Returns a decoder for pieces of UTF-8. A call without a piece ends the text. Throws ConfigError. @param name such as `table "x"` */
 export function textDecoder(name: string): (piece?: Uint8Array) => string {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let line = 1;
@@ -18,7 +18,7 @@ export function textDecoder(name: string): (piece?: Uint8Array) => string {
         "Latin-1. Save the file as UTF-8",
     );
   return (piece) => {
-    // Each character of UTF-16 and UTF-32 that ASCII has, has a NUL.
+    // In UTF-16 and UTF-32, each ASCII character contains a NUL.
     if (before === undefined && piece?.subarray(0, 4).includes(0)) throw refuse(1);
     try {
       const text = decoder.decode(piece, { stream: piece !== undefined });
@@ -36,7 +36,7 @@ export function textDecoder(name: string): (piece?: Uint8Array) => string {
 
 const latin1 = (bytes: Uint8Array = Buffer.alloc(0)): string => Buffer.from(bytes).toString("latin1");
 
-/** Standard input, which stays open behind its end. */
+/** Standard input, which stays open after its end. */
 export const openStdin = () => createReadStream("", { fd: 0, autoClose: false });
 
 const ADVICE: Readonly<Record<string, string>> = {
@@ -46,12 +46,11 @@ const ADVICE: Readonly<Record<string, string>> = {
 
 /** Reads a UTF-8 file, a pipe, or stdin (`-`). Throws ConfigError. @param what its part in the run, such as "config" */
 export async function readText(what: string, path: string): Promise<string> {
-  // The message and its cause must not have it: a config has secrets.
-  if (/^\s*[[{].*"/s.test(path)) {
+  // A path may be the JSON of a config by mistake. No message quotes the path, because a config has secrets.
+  if (/^\s*[[{].*"/s.test(path))
     throw new ConfigError(
       `Cannot read the ${what} file: its name is JSON. Write the JSON into a file and name the file`,
     );
-  }
   let bytes: Buffer;
   try {
     bytes = path === "-" ? await streamBytes(openStdin()) : await readFile(path);
@@ -62,7 +61,7 @@ export async function readText(what: string, path: string): Promise<string> {
   }
   const decode = textDecoder(`${what} file "${path}"`);
   const text = decode(bytes);
-  // A run that was killed may leave a message that ends within a character: it is not JSON.
+  // The output of a killed run may end within a character of a message.
   const isMessage = bytes[bytes.lastIndexOf("\n") + 1] === OPEN_OBJECT;
   return isMessage ? text : text + decode();
 }
@@ -74,7 +73,7 @@ export async function readCatalog(path: string): Promise<unknown> {
   return parseJsonFile("catalog", path, message ?? text);
 }
 
-/** The value of a file's text. The error names the wrong place and never quotes it, because a config has secrets. */
+/** The value of a JSON text. The error names the wrong place and quotes no text, because a config has secrets. */
 export function parseJsonFile(what: string, path: string, text: string): unknown {
   const value = tryParseJson(text);
   if (value !== undefined) return value;
@@ -84,7 +83,7 @@ export function parseJsonFile(what: string, path: string, text: string): unknown
   throw new ConfigError(`Cannot use the ${what} file "${path}": ${why}`);
 }
 
-/** How many characters of a text can begin a JSON text. Not every error of the engine has the place. */
+/** The number of first characters that are correct JSON. Some errors of the engine do not name the place. */
 function endOfJson(text: string): number {
   let good = 0;
   for (let step = 2 ** Math.ceil(Math.log2(text.length + 1)); step >= 1; step /= 2)

@@ -7,7 +7,7 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
-/** Says why the system refused, in words: "no space left on device". Never quotes what was parsed. */
+/** The system's reason in words: "no space left on device". Never quotes parsed text. */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error);
   if (code === undefined)
@@ -16,7 +16,7 @@ export function reasonOf(error: unknown): string {
   return PLAIN_WORDS[code] ?? words;
 }
 
-/** Plainer words than the system's. A rename replaces no file that is a mount of its own. */
+/** Words for codes of the system. A rename cannot replace a file that is mounted alone. */
 const PLAIN_WORDS: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",
   ENOSPC: "no space left on device. Free space and run again",
@@ -26,7 +26,7 @@ const PLAIN_WORDS: Readonly<Record<string, string>> = {
 };
 const FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EBUSY", "EPERM", "EROFS", "EXDEV"]);
 
-/** A failure after which the disk may lack what was written. */
+/** The codes of failures after which the disk may lack written bytes. */
 const LOST: ReadonlySet<string> = new Set(["EDQUOT", "EIO", "ENOSPC"]);
 
 export const losesBytes = (error: unknown): boolean => LOST.has(codeOf(error) ?? "");
@@ -34,7 +34,7 @@ export const losesBytes = (error: unknown): boolean => LOST.has(codeOf(error) ??
 const WAY_OUT =
   ". This user must be able to write into the folder. In a container, mount the folder, not the file alone";
 
-/** The error of a file or folder that cannot be written. A full disk may have room later. Returns our own errors as they are. */
+/** The error of a file or folder that cannot be written. A full disk may have space later. Returns a ConnectorError unchanged. */
 export function cannotMake(
   what: string,
   cause: unknown,
@@ -46,7 +46,7 @@ export function cannotMake(
   return new Failure(`Cannot ${what}: ${why}${way}`, { cause });
 }
 
-/** An error of writing into a folder, with the file and the system's reason. Returns other errors as they are. */
+/** The error of a failed write into a folder, with the system's reason. Returns errors of other kinds unchanged. */
 export function writeFailure(folder: string, error: unknown): unknown {
   if (error instanceof ConnectorError || codeOf(error) === undefined) return error;
   const { path = folder } = error as { path?: string };

@@ -18,21 +18,21 @@ import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../../base/errors.ts";
 import { cannotMake, codeOf, losesBytes, reasonOf } from "./reason.ts";
 
-/** All at once, or in pieces. */
+/** A whole content, or its pieces. */
 type FileContent = string | Buffer | AsyncIterable<string | Buffer>;
 
 type ReplaceOptions = {
-  /** Keeps the file that is replaced as `<path>.previous`. */
+  /** Keeps the old file as `<path>.previous`. */
   readonly keepPrevious?: boolean;
-  /** Gives the file the mode 0600. A volume on which others could read it is refused. */
+  /** Gives the file the mode 0600. Refuses a volume on which others could read the file. */
   readonly isSecret?: boolean;
-  /** Called when all is written and before it takes effect; what it throws leaves the old file in place. */
+  /** Called before the rename. If it throws, the old file stays. */
   readonly beforeRename?: (() => Promise<void>) | undefined;
 };
 
 /**
- * Replaces a file: a crash leaves the old content or the new. Returns when the new file is on the disk. A new file has mode
- * 0600; an old one keeps mode and owner. Throws ConfigError for a link, and the system's errors as they are.
+ * Replaces a file on the disk. After a crash the file has the old content or the new content, never a part. The file keeps
+ * its mode and owner; a new file has the mode 0600. Throws ConfigError for a link, and errors of the system.
  */
 export async function replaceFile(
   path: string,
@@ -53,7 +53,7 @@ export async function replaceFile(
   await syncFolder(dirname(path));
 }
 
-/** Replaces a file with its own bytes, or one made for this alone: what a volume refuses is known before hours of work. */
+/** Replaces a file with its own bytes, or a temporary file, so that a volume refuses before hours of work. */
 export async function tryReplacing(path: string, beforeRename?: () => Promise<void>): Promise<void> {
   if ((await statReplaceable(path)) !== undefined)
     return await replaceFile(path, await readFile(path), { beforeRename });
@@ -66,7 +66,7 @@ export async function tryReplacing(path: string, beforeRename?: () => Promise<vo
   }
 }
 
-/** The file at a path that may be replaced; undefined: there is none. Throws ConfigError for anything but a regular file. */
+/** The regular file at a path; undefined: there is no file. Throws ConfigError for a folder, link, pipe or device. */
 export async function statReplaceable(path: string): Promise<Stats | undefined> {
   const stats = await statAt(path).catch((error: unknown) => {
     throw new ConfigError(`Cannot replace the file "${path}": ${reasonOf(error)}`, { cause: error });
@@ -77,7 +77,7 @@ export async function statReplaceable(path: string): Promise<Stats | undefined> 
   );
 }
 
-/** Removes temporary files of killed runs. Only for the holder of the file's lock. */
+/** Removes temporary files of killed runs. The caller owns the lock of the file. */
 export async function removeLeftovers(path: string): Promise<void> {
   const head = `${basename(path)}.`;
   const names = await readdir(dirname(path)).catch(() => []);
@@ -91,7 +91,7 @@ const statAt = (path: string, look: (path: string) => Promise<Stats> = lstat): P
     return undefined;
   });
 
-/** Makes a folder for its owner alone. Throws ConfigError. @param withParents makes those above it as well */
+/** Makes a folder for its owner alone. Throws ConfigError. @param withParents also makes the folders above */
 export async function makeFolder(path: string, withParents = false): Promise<void> {
   await mkdir(path, { mode: 0o700, recursive: withParents }).catch(async (cause: unknown) => {
     const isFolder = async (at: string) => (await statAt(at, stat))?.isDirectory() === true;
@@ -99,34 +99,30 @@ export async function makeFolder(path: string, withParents = false): Promise<voi
     if (code === "EEXIST" && (await isFolder(path))) return;
     const parent = dirname(path);
     let why = code === "EEXIST" ? "there is a file of this name" : reasonOf(cause);
-    // Some folders take no new one, such as /proc.
+    // Some folders, such as /proc, accept no new folder.
     if (code === "ENOENT")
       why = (await isFolder(parent)) ? "not possible here" : `there is no folder "${parent}"`;
     throw cannotMake(`make the folder "${path}"`, cause, why);
   });
-  // A run that was killed may have made it without this.
+  // A killed run may have made the folder without a sync.
   await syncFolder(dirname(path));
 }
 
-/**
- * Renames a finished file or folder, never over an existing one. May be done twice. Only for the holder of the lock.
- * Throws ConfigError if the name is taken, and the system's errors as they are.
- */
+/** Renames a finished file or folder. A second call does nothing. Throws ConfigError if the new name exists. */
 export async function publish(from: string, to: string): Promise<void> {
   if ((await statAt(from)) === undefined) return;
-  if ((await statAt(to)) !== undefined) {
+  if ((await statAt(to)) !== undefined)
     throw new ConfigError(
       `Cannot publish "${from}" as "${to}": that name is taken. Move "${to}" away and run again`,
     );
-  }
-  // No link and removal: a reader that takes the file between the two would get it a second time.
+  // With a link and a removal, a reader could see both names and read the rows twice.
   await rename(from, to);
 }
 
-/** Writes what the system keeps of a file or folder to its disk. Some volumes cannot do that, and their refusal is ignored. */
+/** Syncs a file or folder to the disk. Some volumes refuse a sync, which is ignored. */
 export const syncHandle = (handle: FileHandle): Promise<void> => handle.sync().catch(unlessLost);
 
-/** A rename is on the disk only when its folder is. */
+/** Syncs a folder, which also makes renames in the folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r").catch(unlessLost);
   if (folder === undefined) return;
@@ -137,7 +133,7 @@ function unlessLost(error: unknown): undefined {
   if (losesBytes(error)) throw error;
 }
 
-/** The ends of names of unfinished tries, and of locks that were taken over. */
+/** The ends of names of temporary files, and of locks that a run has taken over. */
 const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp(?:\.[0-9a-f]{16}\.tmp)?$/;
 
 const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
@@ -160,7 +156,7 @@ async function writeDurably(
   }
 }
 
-/** A process that cannot give the owner also gives no rights to a group that may be another. Some volumes keep neither. */
+/** Copies owner and mode. Without the right to set the owner, group and others get no rights. Some volumes ignore both. */
 async function copyRights(file: FileHandle, { uid, gid }: Stats, mode: number): Promise<void> {
   const owned = await file.chown(uid, gid).then(
     () => true,
@@ -175,7 +171,7 @@ async function keep(path: string): Promise<void> {
     await link(path, next).catch(async () => writeDurably(next, await readFile(path)));
     await rename(next, `${path}.previous`);
   } finally {
-    // A rename onto another link to the same file does nothing, and a killed run may have left that link.
+    // A rename between two links of one file does nothing, and a killed run may have made this link.
     await rm(next, { force: true });
   }
 }

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { Writable } from "node:stream";
 
-/** The stream, or for a file a stream that writes completely: Node takes a short write for a complete one. */
+/** Returns a stream for a file that completes short writes, which Node does not do. Returns other streams unchanged. */
 export function wholeOutput<Stream extends Writable & { readonly fd: number }>(
   stream: Stream,
 ): Stream | Writable {
@@ -30,7 +30,7 @@ function isFile(fd: number): boolean {
   }
 }
 
-/** The last byte of a file that may be open for writing alone; a line feed if it is empty or the system refuses. */
+/** The last byte of a file that is open for writing; a line feed if the file is empty or not readable. */
 function lastByte(fd: number): string {
   let reading: number | undefined;
   try {
