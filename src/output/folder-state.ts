@@ -6,7 +6,7 @@ import { isObject, type JsonObject, objectOf } from "../base/json.ts";
 import { STREAMS } from "../catalog/streams.ts";
 import { streamOfKey } from "../state/envelopes.ts";
 import type { StreamState } from "../sync/event.ts";
-import { codeOf } from "./files/reason.ts";
+import { unlessMissing } from "./files/reason.ts";
 import { publish, syncFolder } from "./files/replace.ts";
 import type { StateFile } from "./state-file.ts";
 
@@ -132,11 +132,8 @@ export function numberOf(name: string): number {
 }
 
 /** The names in a folder; empty if the folder does not exist. */
-export const namesIn = (folder: string): Promise<string[]> =>
-  readdir(folder).catch((error: unknown) => {
-    if (codeOf(error) !== "ENOENT") throw error;
-    return [];
-  });
+export const namesIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder).catch(unlessMissing)) ?? [];
 
 /**
  * Changes a state without its streams, so that the next run writes all rows.

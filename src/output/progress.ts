@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import { printable } from "../base/json.ts";
 import { joined, type Part, plural, shown } from "../base/text.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { CurrentStream, RunStats } from "./stats.ts";
+import type { RunStats } from "./stats.ts";
 import { shownSeconds } from "./summary.ts";
 
 /** Shows the progress of a run in one line of a terminal. */
@@ -95,10 +95,11 @@ function cutTexts({ cut }: RunStats): readonly string[] {
 
 /** The rows, the rate and the time left. */
 function rowParts(
-  { arrived, requests, seconds }: CurrentStream,
-  expected: number | undefined,
-  percent: Part,
-): readonly Part[][] {
+  current: NonNullable<RunStats["current"]>,
+  expected?: number,
+  percent: Part = false,
+): Part[][] {
+  const { arrived, requests, seconds } = current;
   const rate = seconds < SECONDS_BEFORE_RATE ? 0 : Math.round(arrived / seconds);
   const speed = rate > 0 && `${shown(rate)} rows/s`;
   const rows = plural(expected ?? arrived, "row");

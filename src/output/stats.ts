@@ -69,9 +69,6 @@ type StreamFacts = {
   spent: Spent | null;
 };
 
-/** A stream and all rows that arrived, with the rows that no visible file contains. */
-export type CurrentStream = StreamSummary & { readonly arrived: number };
-
 /** A moment (monotonic ms), and the requests until then. */
 type Mark = { readonly at: number; readonly usage: Usage };
 
@@ -154,8 +151,8 @@ export class RunStats {
     facts.file_bytes += saved.bytes ?? 0;
   }
 
-  /** The stream that the run reads now, or the last stream. */
-  get current(): CurrentStream | undefined {
+  /** The stream that the run reads now, or the last stream. `arrived`: its rows, also without a visible file. */
+  get current(): (StreamSummary & { readonly arrived: number }) | undefined {
     const stream = this.#streams.at(-1);
     return stream && { ...summaryOf(stream, this.#mark()), arrived: stream.arrived };
   }

@@ -191,11 +191,9 @@ export async function writeSummary(
   summary: RunSummary,
   mask: (text: string) => string,
 ): Promise<void> {
-  try {
-    await replaceFile(path, mask(`${JSON.stringify(summary, null, 2)}\n`));
-  } catch (cause) {
+  await replaceFile(path, mask(`${JSON.stringify(summary, null, 2)}\n`)).catch((cause: unknown) => {
     throw cannotMake(`write the summary "${path}"`, cause);
-  }
+  });
 }
 
 export function shownSeconds(seconds: number): string {

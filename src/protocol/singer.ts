@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../base/json.ts";
-import { type JsonSchema, propertiesOf } from "../catalog/schema.ts";
+import { propertiesOf } from "../catalog/schema.ts";
 import type { Selection } from "../catalog/singer-selection.ts";
 import { canRefresh } from "../catalog/streams.ts";
 import type { Event, FieldSchema, Lines, StreamState } from "../sync/event.ts";
@@ -40,12 +40,9 @@ class SingerRun {
     const { bookmarks, ...rest } = state;
     this.#rest = rest;
     this.#bookmarks = new Map(Object.entries(isObject(bookmarks) ? bookmarks : {}));
-    this.#streams = new Map(
-      selections.map((selection) => [selection.stream, new SingerStream(selection, version)]),
-    );
-    this.#hasJobs = [...this.#streams.keys(), ...this.#bookmarks.keys()].some(
-      (stream) => !canRefresh(stream),
-    );
+    this.#streams = new Map(selections.map((one) => [one.stream, singerStream(one, version)]));
+    const names = [...this.#streams.keys(), ...this.#bookmarks.keys()];
+    this.#hasJobs = names.some((stream) => !canRefresh(stream));
   }
 
   say(event: Event): string {
@@ -53,7 +50,7 @@ class SingerRun {
     const stream = "stream" in event ? this.#streams.get(event.stream ?? "") : undefined;
     switch (event.kind) {
       case "open":
-        return this.#before(stream?.schema());
+        return this.#before(stream?.schemaLine());
       case "fields":
         return this.#before(stream?.widened(event.added));
       case "records":
@@ -96,53 +93,42 @@ class SingerRun {
   }
 }
 
-/** The messages of one selected stream, in lines. */
-class SingerStream {
-  readonly #selection: Selection;
-  readonly #version: number | undefined;
-  #schema: JsonSchema;
+type SingerStream = ReturnType<typeof singerStream>;
 
-  constructor(selection: Selection, version: number | undefined) {
-    this.#selection = selection;
-    this.#schema = selection.schema;
-    this.#version = selection.method === "FULL_TABLE" ? version : undefined;
-  }
-
-  schema(): string {
-    const { stream, keyProperties, replicationKey } = this.#selection;
-    return jsonLine({
+/** The messages of one selected stream. */
+function singerStream(
+  { stream, keyProperties, replicationKey, ...selection }: Selection,
+  runVersion?: number,
+) {
+  const version = selection.method === "FULL_TABLE" ? runVersion : undefined;
+  let { schema } = selection;
+  const schemaLine = (): string =>
+    jsonLine({
       type: "SCHEMA",
       stream,
-      schema: this.#schema,
+      schema,
       key_properties: keyProperties,
       bookmark_properties: replicationKey === null ? undefined : [replicationKey],
     });
-  }
-
-  /** Adds fields to the schema, because some targets refuse unknown fields. */
-  widened(added: Readonly<Record<string, FieldSchema>>): string {
-    const properties = { ...propertiesOf(this.#schema), ...added };
-    this.#schema = { ...this.#schema, properties };
-    return this.schema();
-  }
-
-  records(lines: Lines, at: number): string {
-    const stream = asciiJson(this.#selection.stream);
-    const version = this.#version === undefined ? "" : `,"version":${this.#version}`;
-    const time = new Date(at).toISOString();
-    const head = `{"type":"RECORD","stream":${stream}${version},"time_extracted":"${time}","record":`;
-    return splice(head, "}\n", lines);
-  }
-
-  bookmark(state: StreamState): object {
-    const { replicationKey } = this.#selection;
-    const value = replicationKey === null ? null : (state[replicationKey] ?? null);
-    return { ...state, replication_key: replicationKey, replication_key_value: value };
-  }
-
-  /** Targets then drop all rows with an older version, so all rows of the table must precede this message. */
-  activation(): string {
-    if (this.#version === undefined) return "";
-    return jsonLine({ type: "ACTIVATE_VERSION", stream: this.#selection.stream, version: this.#version });
-  }
+  return {
+    schemaLine,
+    /** Adds fields to the schema, because some targets refuse unknown fields. */
+    widened(added: Readonly<Record<string, FieldSchema>>): string {
+      schema = { ...schema, properties: { ...propertiesOf(schema), ...added } };
+      return schemaLine();
+    },
+    records(lines: Lines, at: number): string {
+      const versioned = version === undefined ? "" : `,"version":${version}`;
+      const time = new Date(at).toISOString();
+      const head = `{"type":"RECORD","stream":${asciiJson(stream)}${versioned},"time_extracted":"${time}","record":`;
+      return splice(head, "}\n", lines);
+    },
+    bookmark(state: StreamState): object {
+      const value = replicationKey === null ? null : (state[replicationKey] ?? null);
+      return { ...state, replication_key: replicationKey, replication_key_value: value };
+    },
+    /** Targets then drop all rows with an older version, so all rows of the table must precede this message. */
+    activation: (): string =>
+      version === undefined ? "" : jsonLine({ type: "ACTIVATE_VERSION", stream, version }),
+  };
 }

@@ -3,6 +3,7 @@ import { readFileSync, unlinkSync } from "node:fs";
 import { type FileHandle, link, lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
+import type { Clock } from "../../base/clock.ts";
 import { ConfigError, TransientError } from "../../base/errors.ts";
 import { type JsonObject, objectOf, tryParseJson } from "../../base/json.ts";
 import type { Processes } from "./processes.ts";
@@ -23,14 +24,7 @@ const LOOK_AGAIN_MS = 100;
 
 /** The parts of the process that a lock uses. */
 export type LockRuntime = {
-  readonly clock: {
-    /** Epoch ms, for messages only. */
-    now(): number;
-    /** Monotonic ms. */
-    monotonic(): number;
-    /** Resolves after `ms`, or rejects as soon as the signal aborts. */
-    sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  };
+  readonly clock: Clock;
   readonly signal: AbortSignal;
   /** For messages only, because the number has no meaning outside its container. */
   readonly pid: number;
@@ -55,10 +49,10 @@ export class Lock {
   readonly #file: string;
   readonly #token: string;
   readonly #handle: FileHandle;
-  readonly #clock: LockRuntime["clock"];
+  readonly #clock: Clock;
   readonly #ended = new AbortController();
 
-  private constructor(file: string, token: string, handle: FileHandle, clock: LockRuntime["clock"]) {
+  private constructor(file: string, token: string, handle: FileHandle, clock: Clock) {
     this.#file = file;
     this.#token = token;
     this.#handle = handle;
@@ -189,17 +183,15 @@ async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<vo
 async function discard(file: string, watched: string): Promise<void> {
   const path = lockOf(file);
   const moved = `${path}.${randomBytes(8).toString("hex")}.tmp`;
-  try {
-    await rename(path, moved);
-  } catch (cause) {
-    if (codeOf(cause) === "ENOENT") return;
-    throw new ConfigError(`Cannot take over the lock "${path}": ${reasonOf(cause)}`, { cause });
-  }
+  await rename(path, moved).catch((cause: unknown) => {
+    if (codeOf(cause) !== "ENOENT")
+      throw new ConfigError(`Cannot take over the lock "${path}": ${reasonOf(cause)}`, { cause });
+  });
   const text = await lockContent(moved);
-  const living = text !== undefined && text !== watched;
-  if (living) await link(moved, path).catch(() => undefined);
+  const isNew = text !== undefined && text !== watched;
+  if (isNew) await link(moved, path).catch(() => undefined);
   await rm(moved, { force: true });
-  if (living) throw inUse(file, text);
+  if (isNew) throw inUse(file, text);
 }
 
 async function lockContent(path: string): Promise<string | undefined> {
@@ -224,8 +216,7 @@ const inUse = (file: string, text: string): TransientError =>
 /** The owner of a lock, if the text is valid. Any program may have written the text. */
 function holderOf(text: string): string {
   const { started, host, pid } = fieldsOf(text);
-  const isPlain = typeof started === "string" && /^[\d:.TZ-]{20,27}$/.test(started);
-  if (!isPlain || typeof host !== "string" || !/^[\w.-]{1,255}$/.test(host) || !Number.isInteger(pid))
-    return "";
-  return ` (started ${started} on ${host}, process ${String(pid)})`;
+  const isPlain = typeof started === "string" && typeof host === "string" && Number.isInteger(pid);
+  const owner = isPlain ? `${started} on ${host}, process ${pid}` : "";
+  return /^[\d:.TZ-]{20,27} on [\w.-]{1,255}, process/.test(owner) ? ` (started ${owner})` : "";
 }

@@ -7,6 +7,11 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
+/** Returns undefined for the error of a missing file or folder. Throws other errors. */
+export function unlessMissing(error: unknown): undefined {
+  if (codeOf(error) !== "ENOENT") throw error;
+}
+
 /** The system's reason in words: "no space left on device". Never quotes parsed text. */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error);

@@ -16,7 +16,7 @@ import {
 import { platform } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ConfigError } from "../../base/errors.ts";
-import { cannotMake, codeOf, losesBytes, reasonOf } from "./reason.ts";
+import { cannotMake, codeOf, losesBytes, reasonOf, unlessMissing } from "./reason.ts";
 
 /** A whole content, or its pieces. */
 type FileContent = string | Buffer | AsyncIterable<string | Buffer>;
@@ -86,10 +86,7 @@ export async function removeLeftovers(path: string): Promise<void> {
 }
 
 const statAt = (path: string, look: (path: string) => Promise<Stats> = lstat): Promise<Stats | undefined> =>
-  look(path).catch((error: unknown) => {
-    if (codeOf(error) !== "ENOENT") throw error;
-    return undefined;
-  });
+  look(path).catch(unlessMissing);
 
 /** Makes a folder for its owner alone. Throws ConfigError. @param withParents also makes the folders above */
 export async function makeFolder(path: string, withParents = false): Promise<void> {
@@ -158,11 +155,11 @@ async function writeDurably(
 
 /** Copies owner and mode. Without the right to set the owner, group and others get no rights. Some volumes ignore both. */
 async function copyRights(file: FileHandle, { uid, gid }: Stats, mode: number): Promise<void> {
-  const owned = await file.chown(uid, gid).then(
-    () => true,
-    () => false,
-  );
-  await file.chmod(owned ? mode : mode & 0o700).catch(() => undefined);
+  let allowed = mode;
+  await file.chown(uid, gid).catch(() => {
+    allowed = mode & 0o700;
+  });
+  await file.chmod(allowed).catch(() => undefined);
 }
 
 async function keep(path: string): Promise<void> {
