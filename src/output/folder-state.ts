@@ -10,7 +10,6 @@ import { unlessMissing } from "./files/reason.ts";
 import { publish, syncFolder } from "./files/replace.ts";
 import type { StateFile } from "./state-file.ts";
 
-/** The properties of all files of a run. */
 export type FileForm = {
   /** The start of the run in names of files: `20260122T030405Z`. */
   readonly start: string;
@@ -29,7 +28,6 @@ export type FolderState = {
   readonly numbers: Record<string, number>;
   /** The largest number of rows of each stream in a sample; undefined: all rows. */
   readonly sample?: number | undefined;
-  /** The privacy settings of the last run that wrote files. */
   readonly privacy?: JsonObject | undefined;
   /** The next visible files of the stream `key`, and the state after them (null: a sample). */
   readonly pending: {

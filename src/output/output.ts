@@ -22,7 +22,6 @@ import {
   writeSummary,
 } from "./summary.ts";
 
-/** The way in which a command reports a run. */
 export type OutputOptions = {
   /** The program's user. Airbyte reads logs on stdout, others on stderr. Singer's platforms also read metrics. */
   readonly audience: "airbyte" | "singer" | "person";
@@ -33,7 +32,6 @@ export type OutputOptions = {
   readonly logLevel?: LogLevel | undefined;
   /** Undefined: JSON for Singer's platforms, unless stderr is a terminal; otherwise text. */
   readonly logFormat?: LogFormat | undefined;
-  /** The file for the summary of the run. */
   readonly summary?: string | undefined;
 };
 
@@ -46,7 +44,6 @@ const PROGRESS_EVERY_MS = 30_000;
 
 /** Sends records and state to the sink, logs to stderr, and progress to a terminal. */
 class Output {
-  /** Hides secrets in all text except records. */
   readonly mask = new Mask();
   /** Stdout, until `open` returns. */
   sink: Sink;
@@ -107,7 +104,6 @@ class Output {
     if (event.kind === "close" && current !== undefined) await this.#report(current);
   }
 
-  /** @param usage of the session with the service */
   measure(usage: () => Usage): void {
     this.#stats.measure(usage);
   }
@@ -148,7 +144,6 @@ class Output {
     return new TransientError(`${reason}. ${this.#savedText}`);
   }
 
-  /** Reports a stream that has ended. */
   async #report(stream: StreamSummary): Promise<void> {
     const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
     for (const point of points) await this.#pass(point);

@@ -15,7 +15,6 @@ export type Display = {
 
 /** The time (ms) between two drawings. */
 const REFRESH_MS = 100;
-
 /** Goes to the start of the line and clears it. */
 const CLEAR = "\r\u001b[K";
 const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];

@@ -20,11 +20,9 @@ export type Saved = {
 
 /** Takes all events of a run and saves its state: stdout, a state file or a folder. */
 export type Sink = {
-  /** The state from which the run continues. */
   readonly saved: SavedState;
   /** The file from which the next run continues; null: no file has the state. */
   readonly place: string | null;
-  /** The lock of the file at `place`. */
   readonly lock: Lock | undefined;
   /** Returns when there is room for more events. A folder may save a checkpoint later, together with others. */
   emit(event: Event): Promise<Saved | undefined>;
@@ -43,7 +41,6 @@ export type Destination = {
   /** Whether a platform wrote `state`. Then an empty file is an empty state. */
   readonly isPlatform?: boolean;
   readonly stateFile?: string | undefined;
-  /** A folder for records and state, instead of stdout. */
   readonly output?: string | undefined;
   readonly compress?: "gzip" | undefined;
   /** A commit is due after this number of bytes of rows. Only tests set this number. */

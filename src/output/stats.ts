@@ -6,7 +6,6 @@ import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
 import type { Event, Spent, StreamState, WindowRecord } from "../sync/event.ts";
 import type { Destination, Saved } from "./sink.ts";
 
-/** The cost of a run or a stream. */
 type Cost = {
   readonly seconds: number;
   readonly requests: number;
@@ -34,7 +33,6 @@ export type RunSummary = Cost & {
   readonly streams: readonly StreamSummary[];
 };
 
-/** One stream of a run: its rows, its cost and its state. */
 export type StreamSummary = Cost & Readonly<StreamFacts>;
 
 type StreamFacts = {
@@ -86,7 +84,6 @@ type Cut = {
 
 /** Keeps the record of a run for progress, logs, metrics and the summary. */
 export class RunStats {
-  /** The place that takes records and state. */
   destination: Destination = {};
   /** The reasons why the run and its streams failed; undefined: the program could not prove rows. */
   readonly failures: unknown[] = [];
@@ -107,7 +104,6 @@ export class RunStats {
     this.#from = this.#mark();
   }
 
-  /** @param usage of the session with the service */
   measure(usage: () => Usage): void {
     this.#usage = usage;
   }

@@ -72,8 +72,11 @@ export class StreamFiles {
     if (why === "lookback") this.#unknown ??= await unknownRows(this.folder, this.name, newest);
     const rows = why === "lookback" ? (this.#unknown?.(lines) ?? lines) : lines;
     if (rows.length === 0) return;
-    const { file } = this.#open.get(window) ?? this.#begin(window, span);
-    await file.append(splice("", "\n", rows), rows.length);
+    const { start, gzip, commitBytes } = this.#form;
+    const path = join(this.folder, newPartName(start));
+    const begun = this.#open.get(window) ?? { window, span, file: new Part(path, gzip, commitBytes) };
+    this.#open.set(window, begun);
+    await begun.file.append(splice("", "\n", rows), rows.length);
   }
 
   /** Moves the rows of the windows below a number to the covered rows. */
@@ -93,9 +96,9 @@ export class StreamFiles {
   async take(): Promise<readonly WindowRows[]> {
     const taken: WindowRows[] = [];
     for (const rows of this.#covered) {
-      const { isInMemory, text } = rows.file;
-      const earlier = taken.find(({ window, file }) => window === rows.window && file.isInMemory);
-      if (earlier !== undefined && isInMemory) await earlier.file.append(text, rows.file.rows);
+      const { file, window } = rows;
+      const earlier = taken.find((one) => one.window === window && one.file.isInMemory);
+      if (earlier !== undefined && file.isInMemory) await earlier.file.append(file.text, file.rows);
       else taken.push(rows);
     }
     for (const { file } of taken) await file.seal();
@@ -123,14 +126,6 @@ export class StreamFiles {
   async discard(): Promise<void> {
     for (const { file } of [...this.#open.values(), ...this.#covered]) await file.discard();
     if (this.#gathered !== undefined) await rm(this.#gathered, { recursive: true, force: true });
-  }
-
-  #begin(window: number, span: string | undefined): WindowRows {
-    const { start, gzip, commitBytes } = this.#form;
-    const file = new Part(join(this.folder, newPartName(start)), gzip, commitBytes);
-    const begun = { window, span, file };
-    this.#open.set(window, begun);
-    return begun;
   }
 }
 

@@ -35,9 +35,8 @@ export function streamStatus(
   return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status, reasons } });
 }
 
-export function estimateMessage(stream: StreamDescriptor, rows: number, emittedAt: number): string {
-  return trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
-}
+export const estimateMessage = (stream: StreamDescriptor, rows: number, emittedAt: number): string =>
+  trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
 
 /** @param before lines before the message, because a later concatenation would copy a large state */
 export function stateMessage(

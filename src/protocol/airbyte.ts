@@ -44,8 +44,6 @@ class AirbyteRun {
         return this.#open(descriptorOf(event));
       case "estimate":
         return estimateMessage(descriptorOf(event), event.rows, this.#stamp());
-      case "fields":
-        return "";
       case "records":
         return this.#records(descriptorOf(event), event.lines);
       case "checkpoint":
@@ -65,6 +63,8 @@ class AirbyteRun {
         return "";
       case "end":
         return this.#end();
+      case "fields":
+        return "";
     }
   }
 
@@ -103,31 +103,30 @@ class AirbyteRun {
   }
 
   #terminal(progress: Progress, isComplete: boolean): string {
-    const running = this.#running(progress);
     progress.ended = true;
-    return running + streamStatus(progress.stream, isComplete ? "COMPLETE" : "INCOMPLETE", this.#stamp());
+    const status = isComplete ? "COMPLETE" : "INCOMPLETE";
+    return this.#running(progress) + streamStatus(progress.stream, status, this.#stamp());
   }
 
   /** The platform shows the rate limit until the next records, which send RUNNING again. */
   #limited(until: number): string {
-    return this.#unended()
-      .map((progress) => {
-        progress.running = false;
-        return streamStatus(progress.stream, "RUNNING", this.#stamp(), until);
-      })
-      .join("");
+    const statuses = this.#unended.map((progress) => {
+      progress.running = false;
+      return streamStatus(progress.stream, "RUNNING", this.#stamp(), until);
+    });
+    return statuses.join("");
   }
 
   /** A stream without a close is incomplete. An error of the run explains the stream too. */
   #end(): string {
     const explained = this.#failures.some((failure) => failure.stream === undefined);
-    const terminals = this.#unended().map((progress) => {
+    const terminals = this.#unended.map((progress) => {
       const { stream } = progress;
       if (!explained) this.#failures.push({ stream, error: incomplete(stream) });
       return this.#terminal(progress, false);
     });
     const errors = inOrderOfHope(this.#failures).map((failure) => errorMessage(failure, this.#stamp()));
-    return terminals.join("") + errors.join("");
+    return [...terminals, ...errors].join("");
   }
 
   #running(progress: Progress): string {
@@ -136,15 +135,14 @@ class AirbyteRun {
     return streamStatus(progress.stream, "RUNNING", this.#stamp());
   }
 
-  #unended(): readonly Progress[] {
+  get #unended(): readonly Progress[] {
     return [...this.#streams.values()].filter(({ ended }) => !ended);
   }
 
   #live(stream: StreamDescriptor): Progress {
     const progress = this.#streams.get(idOf(stream));
-    if (progress === undefined || progress.ended) {
+    if (progress === undefined || progress.ended)
       throw new Error(`Cannot write to stream "${idOf(stream)}": it is not open`);
-    }
     return progress;
   }
 

@@ -2,7 +2,6 @@ import { ConnectorError } from "../base/errors.ts";
 import { printableLines } from "../base/json.ts";
 
 const MAX_CAUSES = 8;
-
 /** Characters of a message. Meltano reads up to 64 KiB a line, and an escaped character takes six bytes. */
 const MAX_TEXT = 8 * 1024;
 

@@ -15,9 +15,8 @@ export function splice(head: string, tail: string, lines: readonly string[]): st
 }
 
 /** JSON in ASCII, because some readers split lines at U+2028, U+2029 or U+0085. */
-export function asciiJson(value: unknown, indent?: number): string {
-  return toAscii(JSON.stringify(value, null, indent));
-}
+export const asciiJson = (value: unknown, indent?: number): string =>
+  toAscii(JSON.stringify(value, null, indent));
 
 /** A message as a line of ASCII. */
 export const jsonLine = (message: object): string => toAscii(`${JSON.stringify(message)}\n`);
@@ -28,9 +27,7 @@ export const toAscii = (json: string): string =>
 
 /** The escape of a lone surrogate by `JSON.stringify`, with an even number of backslashes before the escape. */
 const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
-
 const NOT_ASCII = /[\u007f-\uffff]/g;
-
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 export const secondsUntil = (until: number, now: number): number =>

@@ -12,17 +12,13 @@ import { syncHandle } from "./replace.ts";
 
 /** The time (ms) between two renewals of a lock by its owner. */
 export const RENEW_MS = 10_000;
-
 /** After this time (ms) without a change, an observer takes a lock over. */
 export const STALE_MS = 60_000;
-
 /** The time (ms) between two looks of an observer at a lock. */
 const LOOK_MS = 1_000;
-
 /** The time (ms) after which an owner looks again for a lock that is gone. */
 const LOOK_AGAIN_MS = 100;
 
-/** The parts of the process that a lock uses. */
 export type LockRuntime = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
