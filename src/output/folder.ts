@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import type { Clock } from "../base/clock.ts";
 import { ConfigError, OutputError } from "../base/errors.ts";
 import type { SavedState } from "../state/envelopes.ts";
-import type { Event } from "../sync/event.ts";
+import type { Event, EventOf } from "../sync/event.ts";
 import type { Lock } from "./files/lock.ts";
 import { writeFailure } from "./files/reason.ts";
 import { makeFolder } from "./files/replace.ts";
@@ -44,17 +45,12 @@ export class Folder implements Sink {
   readonly #file: StateFile;
   readonly #form: FileForm;
   readonly #output: FolderState;
-  readonly #clock: SinkRuntime["clock"];
+  readonly #clock: Clock;
   #committedAt: number;
   #stream: StreamFiles | undefined;
 
-  private constructor(
-    path: string,
-    file: StateFile,
-    { compress, fileBytes: commitBytes = COMMIT_BYTES, limit, privacy }: Destination,
-    output: FolderState,
-    clock: SinkRuntime["clock"],
-  ) {
+  private constructor(path: string, file: StateFile, to: Destination, output: FolderState, clock: Clock) {
+    const { compress, fileBytes: commitBytes = COMMIT_BYTES, limit, privacy } = to;
     this.saved = file.saved;
     this.place = limit === undefined ? file.path : null;
     this.lock = file.lock;
@@ -70,8 +66,8 @@ export class Folder implements Sink {
   static async open(
     path: string,
     to: Destination,
-    given: SavedState | undefined,
     runtime: SinkRuntime,
+    given?: SavedState,
   ): Promise<Folder> {
     await makeFolder(path);
     const own = join(path, "state.json");
@@ -135,14 +131,14 @@ export class Folder implements Sink {
     return event.kind === "end" ? await this.#close(stream, false) : undefined;
   }
 
-  async #open(event: Extract<Event, { kind: "open" }>): Promise<void> {
+  async #open(event: EventOf<"open">): Promise<void> {
     this.#stream = new StreamFiles(this.#path, event, this.#form);
     await makeFolder(this.#stream.folder);
   }
 
   async #checkpoint(
     stream: StreamFiles,
-    { state, windows, announces = false }: Extract<Event, { kind: "checkpoint" }>,
+    { state, windows, announces = false }: EventOf<"checkpoint">,
   ): Promise<Saved | undefined> {
     await stream.cover(windows);
     stream.state = state;

@@ -7,6 +7,8 @@ import { STREAMS } from "../catalog/streams.ts";
 import type { Lines } from "../sync/event.ts";
 import { namesIn, numberOf } from "./folder-state.ts";
 
+export type RowFilter = (lines: Lines) => Lines;
+
 /** The largest number of bytes of rows that a run compares. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
@@ -14,11 +16,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
  * Returns a function that removes known rows: the newest row of a key in the newest files is equal.
  * A missing file ends the search, because the file may have had a newer row. @param newest the number of the newest file
  */
-export async function unknownRows(
-  folder: string,
-  stream: string,
-  newest: number,
-): Promise<(lines: Lines) => Lines> {
+export async function unknownRows(folder: string, stream: string, newest: number): Promise<RowFilter> {
   const key = STREAMS.find(({ name }) => name === stream)?.primaryKey[0] ?? "";
   const keyOf = (line: string): unknown => objectOf(tryParseJson(line))[key];
   const known = new Map<unknown, string>();

@@ -12,15 +12,7 @@ import { metricsOf } from "./metrics.ts";
 import { canRedraw, type Display, openDisplay, progressText } from "./progress.ts";
 import { type Destination, openSink, type Sink, stdoutSink } from "./sink.ts";
 import { RunStats, type RunSummary, type StreamSummary } from "./stats.ts";
-import {
-  type Ending,
-  endText,
-  savedText,
-  streamText,
-  summaryText,
-  windowText,
-  writeSummary,
-} from "./summary.ts";
+import { endText, savedText, streamText, summaryText, windowText, writeSummary } from "./summary.ts";
 
 export type OutputOptions = {
   /** The program's user. Airbyte reads logs on stdout, others on stderr. Singer's platforms also read metrics. */
@@ -168,7 +160,7 @@ class Output {
     return endText(this.#summary, this.#ending);
   }
 
-  get #ending(): Ending {
+  get #ending() {
     const { failures } = this.#stats;
     return {
       folder: this.#stats.destination.output,
@@ -206,12 +198,7 @@ const isWrongSetting = (error: unknown): error is ConfigError =>
  * Opens the log on stderr; undefined: Airbyte's log on stdout is enough, because no other person watches stderr.
  * @param display the progress at the terminal, which also shows waits
  */
-function logWriter(
-  options: OutputOptions,
-  runtime: Runtime,
-  mask: Mask,
-  display: () => Display | undefined,
-): Writer | undefined {
+function logWriter(options: OutputOptions, runtime: Runtime, mask: Mask, display: () => Display | undefined) {
   const { audience, logLevel } = options;
   const name = audience === "singer" ? "tap-contact-intelligence" : "source-contact-intelligence";
   const { stdout, stderr, clock, pid, environment } = runtime;

@@ -69,7 +69,7 @@ export async function openSink(
   const { output, limit } = asked;
   const to = limit === undefined || output !== undefined ? asked : onlyRead(asked);
   const given = to.state === undefined ? undefined : await readState(to.state, to.isPlatform);
-  if (output !== undefined) return await Folder.open(output, to, given, runtime);
+  if (output !== undefined) return await Folder.open(output, to, runtime, given);
   const file = to.stateFile === undefined ? undefined : await StateFile.open(to.stateFile, runtime);
   return stdoutSink(format, mask, runtime, file, given);
 }

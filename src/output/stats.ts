@@ -3,7 +3,7 @@ import { userMessage } from "../protocol/error-text.ts";
 import { secondsUntil } from "../protocol/language.ts";
 import { noUsage, type Usage } from "../service/usage.ts";
 import { type Coverage, missingDaysOf, withStatus } from "../sync/coverage.ts";
-import type { Event, Spent, StreamState, WindowRecord } from "../sync/event.ts";
+import type { Event, EventOf, Spent, StreamState, WindowRecord } from "../sync/event.ts";
 import type { Destination, Saved } from "./sink.ts";
 
 type Cost = {
@@ -180,7 +180,7 @@ export class RunStats {
     return { at: this.#clock.monotonic(), usage: { ...this.#usage() } };
   }
 
-  #open({ stream, before = null }: Extract<Event, { kind: "open" }>): void {
+  #open({ stream, before = null }: EventOf<"open">): void {
     const files = this.destination.output === undefined ? null : 0;
     const facts: StreamFacts = {
       ...{ stream, outcome: "interrupted", error: null, time_limit_reached: false },
@@ -216,7 +216,7 @@ export class RunStats {
     if (event.kind === "close") this.#close(stream, event);
   }
 
-  #cut({ facts, arrived }: StreamRecord, event: Extract<Event, { kind: "cut" }>): void {
+  #cut({ facts, arrived }: StreamRecord, event: EventOf<"cut">): void {
     const { stream, days, to, counted, shown, isExport } = event;
     if (isExport) facts.cut_exports += 1;
     // Jobs may read the rows of another stream, and their checkpoints do not say when.
@@ -225,10 +225,7 @@ export class RunStats {
     this.#cuts = [...this.#cuts.filter((cut) => cut.days !== days), { days, to, completeAt }];
   }
 
-  #close(
-    stream: StreamRecord,
-    { complete, error, isTimeUp = false }: Extract<Event, { kind: "close" }>,
-  ): void {
+  #close(stream: StreamRecord, { complete, error, isTimeUp = false }: EventOf<"close">): void {
     const isWhole = complete && error === undefined;
     if (!isWhole) this.failures.push(error);
     stream.to = this.#mark();

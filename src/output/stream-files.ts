@@ -5,11 +5,11 @@ import { objectOf } from "../base/json.ts";
 import { canRefresh } from "../catalog/streams.ts";
 import { splice } from "../protocol/language.ts";
 import { stateKey } from "../state/envelopes.ts";
-import type { Event, Lines, StreamState } from "../sync/event.ts";
+import type { EventOf, StreamState } from "../sync/event.ts";
 import { MIN_WRITE_BYTES, Part } from "./files/part.ts";
 import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
-import { unknownRows } from "./known-rows.ts";
+import { type RowFilter, unknownRows } from "./known-rows.ts";
 
 /** Rows of one window without a visible file. `span`: the days of the window in names of files. */
 type WindowRows = { readonly window: number; readonly span: string | undefined; readonly file: Part };
@@ -25,7 +25,7 @@ export class StreamFiles {
   readonly #before: unknown;
   readonly #form: FileForm;
   /** Returns the rows of a batch that the folder lacks; undefined before the first batch. */
-  #unknown: ((lines: Lines) => Lines) | undefined;
+  #unknown: RowFilter | undefined;
   /** Rows that no state covers, by window. */
   readonly #open = new Map<number, WindowRows>();
   /** Rows that a state covers. Later rows of their windows are open again. */
@@ -34,7 +34,7 @@ export class StreamFiles {
   #gathered: string | undefined;
 
   /** @param root the folder of all streams */
-  constructor(root: string, { stream, namespace, before }: Extract<Event, { kind: "open" }>, form: FileForm) {
+  constructor(root: string, { stream, namespace, before }: EventOf<"open">, form: FileForm) {
     this.name = stream;
     this.key = stateKey(stream, namespace);
     this.folder = join(root, stream);
@@ -65,10 +65,7 @@ export class StreamFiles {
   }
 
   /** @param newest the number of the stream's newest file */
-  async append(
-    { lines, window = 0, span, why }: Extract<Event, { kind: "records" }>,
-    newest: number,
-  ): Promise<void> {
+  async append({ lines, window = 0, span, why }: EventOf<"records">, newest: number): Promise<void> {
     if (why === "lookback") this.#unknown ??= await unknownRows(this.folder, this.name, newest);
     const rows = why === "lookback" ? (this.#unknown?.(lines) ?? lines) : lines;
     if (rows.length === 0) return;

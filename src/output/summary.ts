@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { joined, type Part, plural, shown } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
+import type { Mask } from "../protocol/mask.ts";
 import { type Coverage, covered, type Span } from "../sync/coverage.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { filterText } from "../sync/state.ts";
@@ -9,7 +10,7 @@ import { replaceFile } from "./files/replace.ts";
 import type { RunSummary, StreamSummary } from "./stats.ts";
 
 /** The facts about a run that its summary does not contain. */
-export type Ending = {
+type Ending = {
   /** The folder that takes the rows; undefined: stdout takes them. */
   readonly folder: string | undefined;
   /** Whether the service's counts prove the rows. */
@@ -186,11 +187,7 @@ export function summaryText({ streams, saved_to: place }: RunSummary, end: strin
 const SHOW = "source-contact-intelligence state show";
 
 /** Replaces the file with the object. Throws ConfigError. */
-export async function writeSummary(
-  path: string,
-  summary: RunSummary,
-  mask: (text: string) => string,
-): Promise<void> {
+export async function writeSummary(path: string, summary: RunSummary, mask: Mask["apply"]): Promise<void> {
   await replaceFile(path, mask(`${JSON.stringify(summary, null, 2)}\n`)).catch((cause: unknown) => {
     throw cannotMake(`write the summary "${path}"`, cause);
   });

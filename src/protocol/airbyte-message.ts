@@ -10,7 +10,7 @@ export type StreamStatus = "STARTED" | "RUNNING" | "COMPLETE" | "INCOMPLETE";
 export type ConnectionStatus = { readonly status: "SUCCEEDED" | "FAILED"; readonly message?: string };
 
 /** A stream in the words of the protocol. */
-export type StreamDescriptor = { readonly name: string; readonly namespace?: string | undefined };
+export type Descriptor = { readonly name: string; readonly namespace?: string | undefined };
 
 export const specMessage = (spec: object): string => jsonLine({ type: "SPEC", spec });
 
@@ -24,37 +24,32 @@ export const logMessage = (level: AirbyteLevel, message: string): string =>
 
 /** @param limitedUntil the end (epoch ms) of the wait for the rate limit */
 export function streamStatus(
-  stream: StreamDescriptor,
+  stream: Descriptor,
   status: StreamStatus,
-  emittedAt: number,
+  at: number,
   limitedUntil?: number,
 ): string {
   const quota_reset = Math.ceil(limitedUntil ?? 0);
   const limited = [{ type: "RATE_LIMITED", rate_limited: { quota_reset } }];
   const reasons = limitedUntil === undefined ? undefined : limited;
-  return trace("STREAM_STATUS", emittedAt, { stream_status: { stream_descriptor: stream, status, reasons } });
+  return trace("STREAM_STATUS", at, { stream_status: { stream_descriptor: stream, status, reasons } });
 }
 
-export const estimateMessage = (stream: StreamDescriptor, rows: number, emittedAt: number): string =>
+export const estimateMessage = (stream: Descriptor, rows: number, emittedAt: number): string =>
   trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
 
 /** @param before lines before the message, because a later concatenation would copy a large state */
-export function stateMessage(
-  stream: StreamDescriptor,
-  state: StreamState,
-  recordCount: number,
-  before: string,
-): string {
+export function stateMessage(stream: Descriptor, state: StreamState, rows: number, before: string): string {
   const body = JSON.stringify({ stream_descriptor: stream, stream_state: state });
   // The decimal point makes the count a number for the protocol's readers, and not an integer.
-  const stats = `{"recordCount":${recordCount}.0}`;
+  const stats = `{"recordCount":${rows}.0}`;
   return toAscii(
     `${before}{"type":"STATE","state":{"type":"STREAM","stream":${body},"sourceStats":${stats}}}\n`,
   );
 }
 
 /** A failure of a stream; without a stream, of the run. */
-export type StreamFailure = { readonly stream?: StreamDescriptor; readonly error: unknown };
+export type StreamFailure = { readonly stream?: Descriptor; readonly error: unknown };
 
 export function errorMessage({ stream, error }: StreamFailure, emittedAt: number): string {
   return trace("ERROR", emittedAt, {

@@ -1,11 +1,11 @@
 import { TransientError } from "../base/errors.ts";
 import type { Event, Lines, StreamState } from "../sync/event.ts";
 import {
+  type Descriptor,
   errorMessage,
   estimateMessage,
   inOrderOfHope,
   logMessage,
-  type StreamDescriptor,
   type StreamFailure,
   stateMessage,
   streamStatus,
@@ -24,7 +24,7 @@ export function airbyte(options: AirbyteOptions): Language {
 }
 
 /** `unstated`: records since the last STATE. `running`: the last status was RUNNING without a reason. */
-type Progress = { readonly stream: StreamDescriptor; running: boolean; ended: boolean; unstated: number };
+type Progress = { readonly stream: Descriptor; running: boolean; ended: boolean; unstated: number };
 
 class AirbyteRun {
   readonly #streams = new Map<string, Progress>();
@@ -68,14 +68,14 @@ class AirbyteRun {
     }
   }
 
-  #open(stream: StreamDescriptor): string {
+  #open(stream: Descriptor): string {
     const id = idOf(stream);
     if (this.#streams.has(id)) throw new Error(`Cannot open stream "${id}": it was open before`);
     this.#streams.set(id, { stream, running: false, ended: false, unstated: 0 });
     return streamStatus(stream, "STARTED", this.#stamp());
   }
 
-  #records(stream: StreamDescriptor, lines: Lines): string {
+  #records(stream: Descriptor, lines: Lines): string {
     const filled = lines.every(hasFields) ? lines : lines.filter(hasFields);
     if (filled.length === 0) return "";
     const progress = this.#live(stream);
@@ -87,14 +87,14 @@ class AirbyteRun {
     return this.#running(progress) + splice(head, "}}\n", filled);
   }
 
-  #checkpoint(stream: StreamDescriptor, state: StreamState): string {
+  #checkpoint(stream: Descriptor, state: StreamState): string {
     const progress = this.#live(stream);
     const { unstated } = progress;
     progress.unstated = 0;
     return stateMessage(stream, state, unstated, this.#running(progress));
   }
 
-  #close(stream: StreamDescriptor, complete: boolean, error: unknown): string {
+  #close(stream: Descriptor, complete: boolean, error: unknown): string {
     const opened = this.#streams.has(idOf(stream)) ? "" : this.#open(stream);
     const progress = this.#live(stream);
     const isComplete = complete && error === undefined;
@@ -139,7 +139,7 @@ class AirbyteRun {
     return [...this.#streams.values()].filter(({ ended }) => !ended);
   }
 
-  #live(stream: StreamDescriptor): Progress {
+  #live(stream: Descriptor): Progress {
     const progress = this.#streams.get(idOf(stream));
     if (progress === undefined || progress.ended)
       throw new Error(`Cannot write to stream "${idOf(stream)}": it is not open`);
@@ -155,14 +155,14 @@ class AirbyteRun {
 
 type OfStream = { readonly stream: string; readonly namespace?: string | undefined };
 
-const descriptorOf = ({ stream: name, namespace }: OfStream): StreamDescriptor =>
+const descriptorOf = ({ stream: name, namespace }: OfStream): Descriptor =>
   namespace === undefined ? { name } : { name, namespace };
 
 /** The identity of a stream. Names of streams contain no slash. */
-const idOf = ({ name, namespace }: StreamDescriptor): string =>
+const idOf = ({ name, namespace }: Descriptor): string =>
   namespace === undefined ? name : `${namespace}/${name}`;
 
-const incomplete = ({ name }: StreamDescriptor): TransientError =>
+const incomplete = ({ name }: Descriptor): TransientError =>
   new TransientError(`Cannot complete stream "${name}": a part of it could not be read, the log says which`);
 
 /** Whether a record has a field. The platform drops other records, and their count would look like a loss. */

@@ -1,5 +1,5 @@
 import { plural, shown } from "../base/text.ts";
-import type { Event, Notice } from "../sync/event.ts";
+import type { Event, EventOf } from "../sync/event.ts";
 
 /**
  * Turns an event into lines of output, or "". The text has one byte a character (latin1): records keep the bytes
@@ -37,7 +37,7 @@ export const secondsUntil = (until: number, now: number): number =>
 const SHORT_WAIT_MS = 10_000;
 
 /** A notice for a person at every level of the log. */
-export type Warned = Extract<Notice, { kind: "cut" | "limited" | "retrying" }>;
+export type Warned = EventOf<"cut" | "limited" | "retrying">;
 
 /** Returns a function that turns notices into sentences. Short waits, and waits at one time, get "". */
 export function noticeTexts(now: () => number): (event: Warned) => string {
@@ -61,7 +61,7 @@ export function noticeTexts(now: () => number): (event: Warned) => string {
 }
 
 /** "people, 2024-01-01 to 2024-01-31: 1,502 of 3,003 rows arrived; reading again" */
-function cutText({ stream, days, shown: rows, counted }: Extract<Warned, { kind: "cut" }>): string {
+function cutText({ stream, days, shown: rows, counted }: EventOf<"cut">): string {
   const arrived =
     counted !== null && rows < counted
       ? `${shown(rows)} of ${plural(counted, "row")} arrived`

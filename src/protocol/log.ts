@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import { ConnectorError } from "../base/errors.ts";
 import { plural, toLatin1 } from "../base/text.ts";
+import type { Environment } from "../config/environment.ts";
 import type { Event } from "../sync/event.ts";
 import { causeChain, fitText, framesOf, userMessage } from "./error-text.ts";
 import { jsonLine, type Language, noticeTexts, type Warned } from "./language.ts";
@@ -72,10 +73,7 @@ export function logLine(entry: LogEntry, options: LogOptions): string {
 }
 
 /** The level from the environment: the first variable of these three with a known word. */
-export function logLevelOf(
-  env: Readonly<Record<string, string | undefined>>,
-  otherwise: LogLevel = "info",
-): LogLevel {
+export function logLevelOf(env: Environment, otherwise: LogLevel = "info"): LogLevel {
   const names = ["TAP_CONTACT_INTELLIGENCE_LOGLEVEL", "LOGLEVEL", "MELTANO_CLI_LOG_LEVEL"];
   const levels = names.map((name) => ALIASES.get((env[name] ?? "").trim().toLowerCase()));
   return levels.find((level) => level !== undefined) ?? otherwise;

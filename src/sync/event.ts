@@ -65,6 +65,9 @@ export type Spent = { readonly submissions: number; readonly credits: number; re
 /** An event of a run, before a language writes it. The run adds the namespace that the catalog gives to the stream. */
 export type Event = { readonly namespace?: string | undefined } & StreamEvent;
 
+/** An event of one kind. */
+export type EventOf<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
+
 type StreamEvent =
   /** `before`: the stream's part of the incoming state; absent or undefined: there is no state. */
   | { readonly kind: "open"; readonly stream: string; readonly before?: unknown }

@@ -19,9 +19,9 @@ import { ConfigError } from "../../base/errors.ts";
 import { cannotMake, codeOf, losesBytes, reasonOf, unlessMissing } from "./reason.ts";
 
 /** A whole content, or its pieces. */
-type FileContent = string | Buffer | AsyncIterable<string | Buffer>;
+type Content = string | Buffer | AsyncIterable<string | Buffer>;
 
-type ReplaceOptions = {
+type Options = {
   /** Keeps the old file as `<path>.previous`. */
   readonly keepPrevious?: boolean;
   /** Gives the file the mode 0600. Refuses a volume on which others could read the file. */
@@ -34,11 +34,8 @@ type ReplaceOptions = {
  * Replaces a file on the disk. After a crash the file has the old content or the new content, never a part. The file keeps
  * its mode and owner; a new file has the mode 0600. Throws ConfigError for a link, and errors of the system.
  */
-export async function replaceFile(
-  path: string,
-  content: FileContent,
-  { keepPrevious = false, isSecret = false, beforeRename }: ReplaceOptions = {},
-): Promise<void> {
+export async function replaceFile(path: string, content: Content, options: Options = {}): Promise<void> {
+  const { keepPrevious = false, isSecret = false, beforeRename } = options;
   const old = await statReplaceable(path);
   const next = temporaryName(path);
   try {
@@ -135,12 +132,7 @@ const TEMPORARY = /^(?:lock\.)?[0-9a-f]{16}\.tmp(?:\.[0-9a-f]{16}\.tmp)?$/;
 
 const temporaryName = (path: string): string => `${path}.${randomBytes(8).toString("hex")}.tmp`;
 
-async function writeDurably(
-  path: string,
-  content: FileContent,
-  like?: Stats,
-  isSecret = false,
-): Promise<void> {
+async function writeDurably(path: string, content: Content, like?: Stats, isSecret = false): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
     if (like !== undefined) await copyRights(file, like, isSecret ? 0o600 : like.mode & 0o777);
