@@ -11,8 +11,8 @@ import { publish, syncFolder } from "./files/replace.ts";
 import type { StateFile } from "./state-file.ts";
 
 export type FileForm = {
-  /** The start of the run in names of files: `20260122T030405Z`. */
-  readonly start: string;
+  /** The start of the run (epoch ms). */
+  readonly startedAt: number;
   readonly gzip: boolean;
   /** A commit is due after this number of bytes of covered rows. */
   readonly commitBytes: number;
@@ -45,24 +45,25 @@ const VISIBLE = new RegExp(
 );
 const PART = new RegExp(`^\\.(?:${START}|full)-[0-9a-f]{16}\\.part$`);
 
-/** @param epochMs the start of a run */
-export const startName = (epochMs: number): string =>
-  new Date(epochMs).toISOString().replace(/\.\d+|[-:]/g, "");
+/** The start of a run in names of files: `20260122T030405Z`. */
+const startName = (epochMs: number): string => new Date(epochMs).toISOString().replace(/\.\d+|[-:]/g, "");
 
 const padded = (number: number): string => String(number).padStart(9, "0");
 
 /** `20260122T030405Z-000000007-people-2026-01-01_2026-01-09.jsonl`. @param span the days of the rows; undefined: no days */
 export const fileName = (
-  { start, gzip }: FileForm,
+  { startedAt, gzip }: FileForm,
   number: number,
   stream: string,
   span: string | undefined,
-): string => `${[start, padded(number), stream, span].filter(Boolean).join("-")}.jsonl${gzip ? ".gz" : ""}`;
+): string =>
+  `${[startName(startedAt), padded(number), stream, span].filter(Boolean).join("-")}.jsonl${gzip ? ".gz" : ""}`;
 
 export const fullName = (number: number): string => `full-${padded(number)}`;
 
-/** A unique name. @param start of the run, or `full` for a folder */
-export const newPartName = (start: string): string => `.${start}-${randomBytes(8).toString("hex")}.part`;
+/** A unique hidden name of a file; without a form, of a folder. */
+export const newPartName = (form?: FileForm): string =>
+  `.${form === undefined ? "full" : startName(form.startedAt)}-${randomBytes(8).toString("hex")}.part`;
 
 /** Reads `output` of a state. Throws ConfigError for other formats, samples and damage. */
 function parseFolderState(folder: string, value: unknown): FolderState {
@@ -141,9 +142,7 @@ export function forgetFiles(path: string, rest: JsonObject, stream: string): Jso
   if (rest["output"] === undefined) return {};
   const output = parseFolderState(path, rest["output"]);
   if (output.pending !== null)
-    throw new ConfigError(
-      `Cannot change "${path}": a run was killed in the middle. Read into its folder again first`,
-    );
+    throw new ConfigError(`Cannot change "${path}": its run was killed. Read into its folder again first`);
   const numbers = { ...output.numbers, [stream]: (output.numbers[stream] ?? 0) + 1 };
   return { output: { ...output, numbers } };
 }

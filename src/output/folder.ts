@@ -8,15 +8,7 @@ import type { Event, EventOf } from "../sync/event.ts";
 import type { Lock } from "./files/lock.ts";
 import { writeFailure } from "./files/reason.ts";
 import { makeFolder } from "./files/replace.ts";
-import {
-  type FileForm,
-  type FolderState,
-  fileName,
-  finish,
-  fullName,
-  recover,
-  startName,
-} from "./folder-state.ts";
+import { type FileForm, type FolderState, fileName, finish, fullName, recover } from "./folder-state.ts";
 import { isNewestFolder } from "./known-rows.ts";
 import type { Destination, Saved, Sink, SinkRuntime } from "./sink.ts";
 import { StateFile } from "./state-file.ts";
@@ -56,19 +48,14 @@ export class Folder implements Sink {
     this.lock = file.lock;
     this.#path = path;
     this.#file = file;
-    this.#form = { start: startName(clock.now()), gzip: compress === "gzip", commitBytes };
+    this.#form = { startedAt: clock.now(), gzip: compress === "gzip", commitBytes };
     this.#output = { ...output, sample: limit, privacy };
     this.#clock = clock;
     this.#committedAt = clock.monotonic();
   }
 
   /** Makes the folder and finishes the work of a killed run. Throws ConfigError, and TransientError during another run. */
-  static async open(
-    path: string,
-    to: Destination,
-    runtime: SinkRuntime,
-    given?: SavedState,
-  ): Promise<Folder> {
+  static async open(path: string, to: Destination, runtime: SinkRuntime, given?: SavedState) {
     await makeFolder(path);
     const own = join(path, "state.json");
     const isNew = !existsSync(own);

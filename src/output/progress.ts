@@ -93,11 +93,7 @@ function cutTexts({ cut }: RunStats): readonly string[] {
 }
 
 /** The rows, the rate and the time left. */
-function rowParts(
-  current: NonNullable<RunStats["current"]>,
-  expected?: number,
-  percent: Part = false,
-): Part[][] {
+function rowParts(current: NonNullable<RunStats["current"]>, expected?: number, percent: Part = false) {
   const { arrived, requests, seconds } = current;
   const rate = seconds < SECONDS_BEFORE_RATE ? 0 : Math.round(arrived / seconds);
   const speed = rate > 0 && `${shown(rate)} rows/s`;

@@ -69,8 +69,8 @@ export class StreamFiles {
     if (why === "lookback") this.#unknown ??= await unknownRows(this.folder, this.name, newest);
     const rows = why === "lookback" ? (this.#unknown?.(lines) ?? lines) : lines;
     if (rows.length === 0) return;
-    const { start, gzip, commitBytes } = this.#form;
-    const path = join(this.folder, newPartName(start));
+    const { gzip, commitBytes } = this.#form;
+    const path = join(this.folder, newPartName(this.#form));
     const begun = this.#open.get(window) ?? { window, span, file: new Part(path, gzip, commitBytes) };
     this.#open.set(window, begun);
     await begun.file.append(splice("", "\n", rows), rows.length);
@@ -105,7 +105,7 @@ export class StreamFiles {
 
   /** Moves taken files into one hidden folder, and returns the name of the folder. @param files their names in the folder */
   async gather(files: readonly NamedPart[]): Promise<string> {
-    this.#gathered = join(this.folder, newPartName("full"));
+    this.#gathered = join(this.folder, newPartName());
     await mkdir(this.#gathered, 0o700);
     for (const { part, name } of files) await rename(join(this.folder, part), join(this.#gathered, name));
     await syncFolder(this.#gathered);

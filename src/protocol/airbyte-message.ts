@@ -22,16 +22,11 @@ export const catalogMessage = (catalog: object): string => jsonLine({ type: "CAT
 export const logMessage = (level: AirbyteLevel, message: string): string =>
   jsonLine({ type: "LOG", log: { level, message: fitText(message) } });
 
-/** @param limitedUntil the end (epoch ms) of the wait for the rate limit */
-export function streamStatus(
-  stream: Descriptor,
-  status: StreamStatus,
-  at: number,
-  limitedUntil?: number,
-): string {
-  const quota_reset = Math.ceil(limitedUntil ?? 0);
+/** @param until the end (epoch ms) of the wait for the rate limit */
+export function streamStatus(stream: Descriptor, status: StreamStatus, at: number, until?: number): string {
+  const quota_reset = Math.ceil(until ?? 0);
   const limited = [{ type: "RATE_LIMITED", rate_limited: { quota_reset } }];
-  const reasons = limitedUntil === undefined ? undefined : limited;
+  const reasons = until === undefined ? undefined : limited;
   return trace("STREAM_STATUS", at, { stream_status: { stream_descriptor: stream, status, reasons } });
 }
 

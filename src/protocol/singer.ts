@@ -96,11 +96,8 @@ class SingerRun {
 type SingerStream = ReturnType<typeof singerStream>;
 
 /** The messages of one selected stream. */
-function singerStream(
-  { stream, keyProperties, replicationKey, ...selection }: Selection,
-  runVersion?: number,
-) {
-  const version = selection.method === "FULL_TABLE" ? runVersion : undefined;
+function singerStream({ stream, keyProperties, replicationKey, ...selection }: Selection, latest?: number) {
+  const version = selection.method === "FULL_TABLE" ? latest : undefined;
   let { schema } = selection;
   const schemaLine = (): string =>
     jsonLine({

@@ -2,9 +2,7 @@ import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { Writable } from "node:stream";
 
 /** Returns a stream for a file that completes short writes, which Node does not do. Returns other streams unchanged. */
-export function wholeOutput<Stream extends Writable & { readonly fd: number }>(
-  stream: Stream,
-): Stream | Writable {
+export function wholeOutput<Stream extends Writable & { readonly fd: number }>(stream: Stream) {
   const { fd } = stream;
   if (!isFile(fd)) return stream;
   let begins = true;
