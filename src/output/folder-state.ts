@@ -134,10 +134,7 @@ export function numberOf(name: string): number {
 export const namesIn = async (folder: string): Promise<string[]> =>
   (await readdir(folder).catch(unlessMissing)) ?? [];
 
-/**
- * Changes a state without its streams, so that the next run writes all rows.
- * @throws ConfigError while a commit is pending
- */
+/** Changes the rest of a state, so that the next run writes all rows. Throws ConfigError while a commit is pending. */
 export function forgetFiles(path: string, rest: JsonObject, stream: string): JsonObject {
   if (rest["output"] === undefined) return {};
   const output = parseFolderState(path, rest["output"]);

@@ -27,7 +27,7 @@ const COMMIT_MS = 60_000;
  * 3. `state.json` contains the next state.
  *
  * After a crash, the next run finishes a commit after its first step, and removes all other parts. So the files contain
- * exactly the records that the state covers. No run changes a visible file.
+ * exactly the records that the state covers, also in a copy from any moment. No run changes a visible file.
  */
 export class Folder implements Sink {
   readonly saved: SavedState;

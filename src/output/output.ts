@@ -15,9 +15,9 @@ import { RunStats, type RunSummary, type StreamSummary } from "./stats.ts";
 import { endText, savedText, streamText, summaryText, windowText, writeSummary } from "./summary.ts";
 
 export type OutputOptions = {
-  /** The program's user. Airbyte reads logs on stdout, others on stderr. Singer's platforms also read metrics. */
+  /** The program's user. `airbyte`: logs on stdout; `singer`: metrics; `person`: exit code 2, and no state on stdout. */
   readonly audience: "airbyte" | "singer" | "person";
-  /** The language of stdout; undefined: it is silent. */
+  /** The language of stdout; undefined: no text on stdout. */
   readonly format?: Language | undefined;
   /** Whether the run saves no state, and writes one answer to stdout at its end. */
   readonly flushBeforeAnswer?: boolean;
@@ -66,10 +66,7 @@ class Output {
     });
   }
 
-  /**
-   * Opens the place for records and state, and masks the secrets of the config. Throws ConfigError.
-   * @throws TransientError while another run uses the place
-   */
+  /** Opens the place for records and state, and masks secrets. Throws ConfigError, and TransientError during another run. */
   async open(to: Destination, config?: Config): Promise<this> {
     const { format, flushBeforeAnswer } = this.#options;
     if (config !== undefined) this.mask.hide(secretsOf(config));
@@ -123,7 +120,7 @@ class Output {
     return this.#stats.failures.every(isWrongSetting);
   }
 
-  /** Saves the covered rows. Returns the reason for the end; after a signal it names the place of the state. */
+  /** Saves the covered rows. Returns the reason for the end; after a signal, the reason names the place of the state. */
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#runtime;
     try {
@@ -195,7 +192,7 @@ const isWrongSetting = (error: unknown): error is ConfigError =>
   error instanceof ConfigError && !(error instanceof OutputError);
 
 /**
- * Opens the log on stderr; undefined: Airbyte's log on stdout is enough, because no other person watches stderr.
+ * Opens the log on stderr; undefined: the platform, or the person at stdout, already sees Airbyte's logs.
  * @param display the progress at the terminal, which also shows waits
  */
 function logWriter(options: OutputOptions, runtime: Runtime, mask: Mask, display: () => Display | undefined) {

@@ -47,10 +47,7 @@ export class StateFile {
     return { streams: new Map(this.#bookmarks), rest: this.#rest };
   }
 
-  /**
-   * Returns when the new state is on the disk. Throws OutputError.
-   * @param state null: unchanged @param rest other keys of the file @param onReplace called right before the rename
-   */
+  /** Returns when the new state (null: unchanged) is on the disk. Throws OutputError. @param onReplace before the rename */
   async save(
     stream: string,
     state: StreamState | null,

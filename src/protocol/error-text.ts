@@ -8,7 +8,7 @@ const MAX_TEXT = 8 * 1024;
 /** The start of a text for a log or a message. Names from a catalog or a state can be very long. */
 export const fitText = (text: string): string => printableLines(text.slice(0, MAX_TEXT));
 
-/** The message for a person. The message of an unexpected error may quote a row, so it is not shown. */
+/** The message for a person. Hides the message of an unexpected error, which may quote a row. */
 export function userMessage(error: unknown): string {
   if (error instanceof ConnectorError) return fitText(error.message);
   return `Cannot continue: this is a bug of source-contact-intelligence, please report it (${errorName(error)})`;
@@ -34,7 +34,7 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error ? error.cause : undefined;
 }
 
-/** The message of a SyntaxError is not shown, because it quotes the input, which may be a row. */
+/** Names an error. Hides the message of a SyntaxError, because the message quotes the input, such as a row. */
 function linkOf(error: unknown): string {
   if (!(error instanceof Error) || error instanceof SyntaxError) return errorName(error);
   const { code } = error as NodeJS.ErrnoException;

@@ -20,7 +20,7 @@ export type LogOptions = {
   /** The lowest level that is written. */
   readonly level: LogLevel;
   readonly format: LogFormat;
-  /** Whether a person watches. A terminal shows notices at the level warning, which is its lowest level. */
+  /** Whether a person watches. A terminal shows notices at the level warning, its usual level. */
   readonly isTerminal?: boolean;
   readonly hasColour?: boolean;
 };
@@ -116,7 +116,7 @@ const streamEntry = (level: LogLevel, stream: string, text: string): LogEntry =>
   stream,
 });
 
-/** The message of an expected error, which needs no stack. Others also have their causes and stack. */
+/** The message of an expected error, which needs no stack. An unexpected error adds its causes and stack. */
 function errorText(error: unknown): string {
   if (error instanceof ConnectorError) return userMessage(error);
   return [userMessage(error), causeChain(error), framesOf(error)].filter(Boolean).join("\n");

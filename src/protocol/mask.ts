@@ -1,6 +1,6 @@
 import { asciiJson } from "./language.ts";
 
-/** Texts that are never masked, because output needs them: up to 5 characters, or words such as `people`. */
+/** Texts that are never masked, because output needs them: up to 5 characters, or one word of up to 15 letters. */
 const WORD = /^(?:.{0,5}|[a-z_]{1,15})$/is;
 /** The secret part of a key of the service. */
 const SEGMENT = /(?<=_[0-9a-f]{8}_)[0-9a-f]{32}$/i;

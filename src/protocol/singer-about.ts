@@ -8,7 +8,7 @@ export type Program = {
   readonly version: string;
 };
 
-/** Words from Meltano's list. */
+/** Meltano accepts only the words of its list. */
 export const CAPABILITIES = [
   "about",
   "activate-version",

@@ -10,7 +10,7 @@ export type SingerOptions = {
   readonly selections: readonly Selection[];
   /** The incoming state with its `bookmarks`. The run sends unknown parts of the state back. */
   readonly state?: Readonly<Record<string, unknown>>;
-  /** Turns on ACTIVATE_VERSION for full tables. Each run needs a greater version. */
+  /** Turns on ACTIVATE_VERSION for full tables. Each run needs a greater version than all earlier runs. */
   readonly version?: number | undefined;
   /** Monotonic ms. */
   readonly monotonic?: () => number;

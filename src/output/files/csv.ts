@@ -26,7 +26,7 @@ export type FedFile = {
 };
 
 const SEPARATORS = [",", ";", "\t", "|"];
-/** A separator that no file contains. */
+/** The separator of a list, which is in no file. */
 const NONE = "\u001f";
 /** The separators of formats without quotes: psql, MySQL and Redshift write quotes as plain characters. */
 const WITHOUT_QUOTES = new Set([NONE, "\t", "|"]);

@@ -30,12 +30,12 @@ export class Part {
     this.#gzip = gzip ? new Gzip() : undefined;
   }
 
-  /** Whether all of its text is in memory. */
+  /** Whether all text is in memory. */
   get isInMemory(): boolean {
     return this.#file === undefined;
   }
 
-  /** The text that is in memory. */
+  /** The text in memory. */
   get text(): string {
     return this.#pending.toString("latin1", 0, this.#pendingBytes);
   }
@@ -50,7 +50,7 @@ export class Part {
     if (this.#pendingBytes >= this.#batch) await this.#flush();
   }
 
-  /** Returns when all text is on the disk. It is the end of the file. A second call does nothing. */
+  /** Ends the file. Returns when all text is on the disk. A second call does nothing. */
   async seal(): Promise<void> {
     if (this.#isSealed) return;
     this.#isSealed = true;

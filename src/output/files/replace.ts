@@ -24,7 +24,7 @@ type Content = string | Buffer | AsyncIterable<string | Buffer>;
 type Options = {
   /** Keeps the old file as `<path>.previous`. */
   readonly keepPrevious?: boolean;
-  /** Gives the file the mode 0600. Refuses a volume on which others could read the file. */
+  /** Gives the file the mode 0600. Refuses a volume on which other users could read the file. */
   readonly isSecret?: boolean;
   /** Called before the rename. If it throws, the old file stays. */
   readonly beforeRename?: (() => Promise<void>) | undefined;
