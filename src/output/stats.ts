@@ -42,7 +42,7 @@ type StreamFacts = {
   error: string | null;
   /** The rows in visible files; without files, the rows that arrived. */
   rows: number;
-  /** The rows that arrived although an earlier run had proven their days. */
+  /** The rows that arrived although an earlier run had proven their days (`reread_days`). */
   reread_rows: number;
   expected_rows: number | null;
   /** Each range of days that the state covers, in the order of reading; empty for a stream of jobs. */
