@@ -7,6 +7,7 @@ import { runToEnd } from "../output/output.ts";
 import { type ConnectionStatus, logMessage, statusMessage } from "../protocol/airbyte-message.ts";
 import { userMessage } from "../protocol/error-text.ts";
 import { noticeTexts } from "../protocol/language.ts";
+import { logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
 import { write } from "../protocol/writer.ts";
 import type { Reporter, Run } from "../run/run.ts";

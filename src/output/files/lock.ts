@@ -25,7 +25,7 @@ export type LockRuntime = {
   /** For messages only, because the number has no meaning outside its container. */
   readonly pid: number;
   /** Says whether a process of this machine still runs. Without this member, a run watches the lock. */
-  readonly processes?: Processes;
+  readonly processes?: Processes | undefined;
   /** Registers a last action for a process that is ended by force. */
   readonly atEnd?: (act: () => void) => void;
   /** Shows a sentence about a lock that this run watches. */
