@@ -1,5 +1,4 @@
-// Writes the tables of docs/troubleshooting.md from the table of errors. Writes docs/settings.md and meltano/ (the tap as a
-// plugin for `meltano add --from-ref`, and as Meltano's Hub lists it) from spec.json. `--check` only compares.
+// Writes docs/settings.md, the tables of docs/troubleshooting.md, and meltano/, from their sources; `--check` only compares.
 import { readFileSync } from "node:fs";
 import { importSource, writeOrCheck } from "./import-source.js";
 
