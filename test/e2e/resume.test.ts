@@ -81,8 +81,9 @@ describe("read with a saved state", () => {
     expect((await run(CONNECTOR, words)).code).toBe(0);
     const { bookmarks } = JSON.parse(await readFile(path, "utf8"));
     await writeFile(path, JSON.stringify({ bookmarks: { people: { ...bookmarks.people, ...change } } }));
-    const { code, stdout } = await run(CONNECTOR, words);
+    const { code, stdout, stderr } = await run(CONNECTOR, words);
     expect([code, new Set(idsOf(stdout))]).toEqual([0, new Set(sandbox.people().map(({ id }) => id))]);
+    expect(stderr.includes("has a cursor and no days. Everything is read again")).toBe("days" in change);
   });
 
   it.each(

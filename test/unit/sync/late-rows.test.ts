@@ -230,7 +230,7 @@ describe("another API key", () => {
   });
 
   it("of another organization with the same numbers, some of whose people both share, loses no row", async () => {
-    const own = peopleOn(daysBefore(10), 3);
+    const own = [...peopleOn(daysBefore(10), 3), ...undatedPeople(1_200)];
     const { state } = await sync(serviceOf(own), { key: "a" });
     const others = own.map((one, nth) => (nth % 3 === 0 ? one : { ...one, id: `b${one.id}` }));
     const service = serviceOf(others);
@@ -262,6 +262,14 @@ describe("people without a date", () => {
     expect(account.lost).toEqual([]);
   });
 
+  it("are read by every run if no person has a date", async () => {
+    const account = new Account(undatedPeople(1_200));
+    await account.run();
+    account.people.push(person("another", null));
+    await account.run();
+    expect(account.lost).toEqual([]);
+  });
+
   it("are those of the days before 1970-01-02 too", async () => {
     const old = ["0001-01-01", "1969-07-20", "1970-01-01"].map((at) => person(at, Date.parse(at)));
     const account = new Account([...peopleOn(daysBefore(30), 3), ...old]);
@@ -287,7 +295,8 @@ describe("people without a date", () => {
 });
 
 it("a state without days, or with a null cursor, reads everything, people without a date too", async () => {
-  const account = new Account([...peopleOn(daysBefore(30), 3), ...undatedPeople(5)]);
+  const people = [...peopleOn(daysBefore(30), 3), ...undatedPeople(1_200)];
+  const account = new Account(people, { maxWindowRows: 60 });
   const { state } = await account.run();
   if (state === null) throw new Error("No state");
   for (const saved of [

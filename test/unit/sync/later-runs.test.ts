@@ -109,6 +109,8 @@ describe("a run with another start_date or end_date than the ones before", () =>
     expect(Date.parse(ran.state?.discoveredAt ?? "")).toBeLessThanOrEqual(latest);
     const next = await sync(service, { state: ran.state, endDate: day(end) });
     expect(next).toMatchObject({ complete: true, state: { discoveredAt: ran.state?.discoveredAt } });
+    const earlier = await sync(service, { state: ran.state, endDate: day("2026-03-05") });
+    expect(earlier).toMatchObject({ complete: true, lines: [], state: { days: ran.state?.days } });
   });
 });
 
@@ -147,12 +149,12 @@ describe("a day that cannot be read", () => {
     const service = people(30, 4, lacking("2026-03-10"));
     const ran = await syncPageless(service, settings);
     expect(ran).toMatchObject({ complete: true, missing: [] });
+    for (const state of [ran.state, withMissing(ran, "2026-03-10")])
+      expect(await sync(service, { state, ...settings })).toMatchObject({ complete: true, missing: [] });
     const reads = service.asked.filter(
       ({ what, window }) => what === "stream" && touches(window, "2026-03-10"),
     );
     expect(reads).toEqual([]);
-    const state = withMissing(ran, "2026-03-10");
-    expect(await sync(service, { state, ...settings })).toMatchObject({ complete: true, missing: [] });
     const healed = people(30, 4);
     const next = await sync(healed, { state: ran.state });
     expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
