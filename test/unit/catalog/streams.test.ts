@@ -3,27 +3,12 @@ import { ConfigError } from "../../../src/base/errors.ts";
 import { parseConfiguredCatalog, toCatalog } from "../../../src/catalog/airbyte.ts";
 import { inferSchema } from "../../../src/catalog/infer-schema.ts";
 import { loadSchema } from "../../../src/catalog/schema.ts";
-import { JOB_STREAMS, listPathOf, ROW_STREAMS, STREAMS, streamsOf } from "../../../src/catalog/streams.ts";
+import { JOB_STREAMS, listPathOf, ROW_STREAMS, STREAMS } from "../../../src/catalog/streams.ts";
 import { parseConfig } from "../../../src/config/config.ts";
 
 const account = { base_url: "https://contacts.example.com", api_key: "k" };
 
 describe("the streams", () => {
-  const external = { external_api: { api_url: "https://external.example.com", api_key: "e" } };
-
-  it.each<[settings: object, streams: readonly string[]]>([
-    [{}, []],
-    [
-      { ...external, company_lookup: { domains: ["a.example"] } },
-      ["company_lookups", "company_lookup_contacts"],
-    ],
-    [{ email_check: { emails: ["a@b.example"] } }, ["email_checks"]],
-    [{ ...external, email_verification: { emails: ["a@b.example"] } }, ["email_verifications"]],
-  ])("cost nothing unless they are configured: %j adds %j", (settings, streams) => {
-    const names = streamsOf(parseConfig({ ...account, ...settings }, {})).map(({ name }) => name);
-    expect(names).toEqual(["people", "companies", "sources", ...streams]);
-  });
-
   it("are at the paths that the config says", () => {
     const { endpoints } = parseConfig({ ...account, endpoints: { companies: "/v2/firms" } }, {});
     expect(ROW_STREAMS.map((spec) => listPathOf(spec, endpoints))).toEqual([

@@ -9,13 +9,6 @@ async function openConfigs(names: readonly string[], environment: Record<string,
   return (await readConfigs(names, environment))();
 }
 
-describe("openConfig()", () => {
-  it("names the file that a setting comes from", async () => {
-    const good = await file("good.json", account);
-    expect((await openConfig(good, {})).origins.get("api_key")).toBe(`the config file "${good}"`);
-  });
-});
-
 describe("a relative path", () => {
   const settings = {
     ...account,
@@ -33,15 +26,6 @@ describe("a relative path", () => {
     expect((await openConfig(name, variables)).receiptsFile).toBe(resolve("mine.jsonl"));
     const tap = await openConfigs([name], { CONTACT_INTELLIGENCE_RECEIPTS_FILE: "/mine.jsonl" });
     expect(tap.emailCheck?.emailsFile).toBe(resolve("../emails.csv"));
-  });
-
-  it("of receipts is refused, with the absolute one, where a platform throws the config away", async () => {
-    const name = await file("paths.json", settings);
-    const advice = (path: string): string => `receipts_file must be an absolute path here, such as "${path}"`;
-    await expect(openConfigs([name], {})).rejects.toThrow(advice(resolve("receipts.jsonl")));
-    await expect(openConfig(name, {}, true)).rejects.toThrow(advice(join(dirname(name), "receipts.jsonl")));
-    const free = await file("free.json", { ...account, receipts_file: "receipts.jsonl" });
-    expect((await openConfig(free, {}, true)).receiptsFile).toBe(join(dirname(free), "receipts.jsonl"));
   });
 });
 

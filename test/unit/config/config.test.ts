@@ -273,26 +273,6 @@ describe("the environment", () => {
     expect(refused({}, variables)).toContain(why);
   });
 
-  it("is enough without a file", () => {
-    const variables = environmentOf({ BASE_URL: "https://env.example.com", API_KEY: "env_key" });
-    expect(parseConfig(undefined, variables)).toMatchObject({ apiKey: "env_key" });
-    for (const value of [[], "text", 7]) expect(refusal(value)).toContain("not an object of properties");
-  });
-
-  it("is named as the place of the settings that it says", () => {
-    const variables = { API_KEY: "env_key", EXTERNAL_API: JSON.stringify(external) };
-    const { origins } = parseConfig({ ...account, num_workers: 3 }, environmentOf(variables), {
-      name: "the file",
-    });
-    const prefix = "the environment variable CONTACT_INTELLIGENCE_";
-    expect(Object.fromEntries(origins)).toEqual({
-      ...{ base_url: "the file", num_workers: "the file", api_key: `${prefix}API_KEY` },
-      external_api: `${prefix}EXTERNAL_API`,
-      "external_api.api_url": `${prefix}EXTERNAL_API`,
-      "external_api.api_key": `${prefix}EXTERNAL_API`,
-    });
-  });
-
   it("has for a tap a second prefix: ours wins, and is advised", () => {
     const of = (environment: Record<string, string>, value: object = account): Config =>
       parseConfig(value, environment, { name: "it", prefixes: TAP_PREFIXES });

@@ -112,15 +112,6 @@ describe("jobs", { timeout: 300_000 }, () => {
     }
   });
 
-  it("submit at most ten items where nothing remembers them", async () => {
-    const service = new JobService("");
-    const items = Array.from({ length: 14 }, (_, nth) => `i${nth}.example`);
-    await service.sync({ items });
-    expect(service.bought).toHaveLength(10);
-    await service.sync({ items });
-    expect(service.bought).toHaveLength(14);
-  });
-
   it("of two streams of one setting are waited for once", async () => {
     const pollsOf = async (streams: readonly SelectedJobs[], path: string): Promise<number> => {
       const service = new JobService(path);

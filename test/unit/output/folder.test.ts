@@ -156,14 +156,6 @@ describe("the folder of read --output", () => {
     expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
   });
 
-  it("calls it a failure of the output that no folder of a stream can be made", async () => {
-    const folder = await tempDir();
-    const { sink, emit } = await sinkOf(folder);
-    rmSync(folder, { recursive: true });
-    await expect(emit(open("people"))).rejects.toThrow(OutputError);
-    await sink.release();
-  });
-
   it("writes a row again only if its newest files do not have it as the newest of its key", async () => {
     const folder = await tempDir();
     const person = (id: number, name: string): Event =>

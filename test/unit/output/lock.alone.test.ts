@@ -1,8 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { readdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Lock, type LockRuntime, RENEW_MS, STALE_MS } from "../../../src/output/files/lock.ts";
@@ -75,16 +74,6 @@ describe("Lock", () => {
     expect(readdirSync("/proc/self/fd").filter(isOurs)).toHaveLength(1);
     await lock.release();
     expect(readdirSync("/proc/self/fd").filter(isOurs)).toEqual([]);
-  });
-
-  it("is next to the file, for its owner only, and is gone after the release", async () => {
-    const lock = await acquire(file, runtime());
-    expect(await readdir(folder)).toEqual(["state.json.lock"]);
-    expect(statSync(`${file}.lock`).mode & 0o777).toBe(0o600);
-    await lock.check();
-    await lock.release();
-    await lock.release();
-    expect(await readdir(folder)).toEqual([]);
   });
 
   it("refuses a second run as soon as the lock is renewed, and names its owner", async () => {
@@ -167,19 +156,6 @@ describe("Lock", () => {
     const notices: string[] = [];
     await (await acquire(file, { ...runtime(), notify: (text) => notices.push(text) })).release();
     expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
-  });
-
-  it("names its owner, and changes every 10 seconds at a constant length", async () => {
-    await acquire(file, { ...runtime(), processes: { ownName: "its name", stateOf: () => "unknown" } });
-    await clock.of().sleep(3.5 * RENEW_MS);
-    expect(disk.wrote.map((text) => JSON.parse(text))).toEqual(
-      [0, 1, 2, 3].map((renewals) => ({
-        ...{ token: expect.stringMatching(/^[0-9a-f]{32}$/), started: "2026-03-20T00:00:00.000Z" },
-        ...{ host: hostname(), pid: 12, process: "its name", renewals: `00000000000${renewals}` },
-      })),
-    );
-    expect(new Set(disk.wrote.map(({ length }) => length)).size).toBe(1);
-    expect(await readFile(`${file}.lock`, "utf8")).toBe(disk.wrote.at(-1));
   });
 
   it("is not taken where the disk is full, and leaves nothing there", async () => {

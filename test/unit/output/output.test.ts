@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough, Writable } from "node:stream";
@@ -13,20 +13,6 @@ import { tempDir } from "../../support/temp-dir.ts";
 import { testProcess } from "../../support/terminal.ts";
 
 describe("openSink()", () => {
-  it("knows that another run has taken a state file, or a folder, over", async () => {
-    const folder = await tempDir();
-    const path = join(folder, "state.json");
-    for (const to of [{ stateFile: path }, { output: folder }]) {
-      const sink = await openSink(to, () => "", new Mask(), testProcess());
-      expect(sink.place).toBe(path);
-      await sink.lock?.check();
-      writeFileSync(`${path}.lock`, '{"token":"another"}\n');
-      await expect(sink.lock?.check()).rejects.toThrow("Another run took it over");
-      await sink.release();
-      rmSync(`${path}.lock`);
-    }
-  });
-
   it("only reads what --state names, links included, and takes no lock", async () => {
     const folder = await tempDir();
     const path = join(folder, "state.json");

@@ -14,12 +14,6 @@ beforeEach(async () => {
 });
 
 describe("readText()", () => {
-  it("refuses Latin-1 at the very end by its line", async () => {
-    await writeFile(path, Buffer.from("ann\n\nJos\u00e9", "latin1"));
-    const why = `Cannot read the config file "${path}": line 3 is not UTF-8`;
-    await expect(readText("config", path)).rejects.toThrow(why);
-  });
-
   it("reads what a killed run left of a message, though it ends within a character", async () => {
     await writeFile(path, Buffer.from('{"type":"LOG"}\n{"name":"\u20ac').subarray(0, -1));
     expect(await readText("state", path)).toBe('{"type":"LOG"}\n{"name":"');

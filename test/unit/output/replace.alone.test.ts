@@ -1,8 +1,5 @@
-import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import { chmod, chown, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import {
@@ -10,7 +7,6 @@ import {
   publish,
   removeLeftovers,
   replaceFile,
-  statReplaceable,
   syncFolder,
 } from "../../../src/output/files/replace.ts";
 import { tempDir, textsIn } from "../../support/temp-dir.ts";
@@ -131,23 +127,6 @@ it("publish() never takes the name of another file or folder", async () => {
       `Cannot publish "${part}" as "${taken}": that name is taken`,
     );
   expect(await textsIn(folder)).toMatchObject({ "state.json": "new", ".part": "newer" });
-});
-
-describe("statReplaceable()", () => {
-  it.each<[string, () => Promise<unknown> | unknown]>([
-    ["a link", () => symlink(join(folder, "nowhere"), path)],
-    ["a folder", () => mkdir(path)],
-    ["a pipe", () => execFileSync("mkfifo", [path])],
-    ["a socket", () => once(createServer().unref().listen(path), "listening")],
-  ])("refuses %s", async (_what, make) => {
-    await make();
-    const { ino } = lstatSync(path);
-    const why =
-      /^Cannot replace the file ".*": it is a (folder|link, a pipe or a device). Name a regular file$/;
-    await expect(statReplaceable(path)).rejects.toThrow(why);
-    await expect(replaceFile(path, "1")).rejects.toThrow(why);
-    expect(lstatSync(path).ino).toBe(ino);
-  });
 });
 
 describe("removeLeftovers()", () => {

@@ -1,14 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BodyError, ConfigError, DataError } from "../../../src/base/errors.ts";
 import { airbyte } from "../../../src/protocol/airbyte.ts";
-import {
-  errorMessage,
-  estimateMessage,
-  logMessage,
-  stateMessage,
-  statusMessage,
-  streamStatus,
-} from "../../../src/protocol/airbyte-message.ts";
 import type { Event } from "../../../src/sync/event.ts";
 import {
   type AirbyteMessage,
@@ -16,7 +8,7 @@ import {
   expectAirbyteMessages,
   linesOf,
 } from "../../support/airbyte-messages.ts";
-import { AT, asRead, checkpoint, close, END, open, rawLine, records, sayAll } from "../../support/events.ts";
+import { AT, checkpoint, close, END, open, records, sayAll } from "../../support/events.ts";
 
 const NOW = 1_767_000_000_000.5;
 const outputOf = (events: readonly Event[]): string => sayAll(airbyte({ now: () => NOW }), events);
@@ -91,33 +83,6 @@ describe("airbyte()", () => {
     expect(wordsOf([...events, END]).map((said) => said.replace(/^a /, ""))).toEqual(words);
   });
 
-  it("repeats the namespace in every message about a stream, and keeps two of one name apart", () => {
-    const there = (namespace: string, events: readonly Event[]): Event[] =>
-      events.map((event) => ({ ...event, namespace }));
-    const events = [
-      open("people"),
-      { kind: "estimate", stream: "people", rows: 3 } as const,
-      records("people", { id: 1 }),
-      checkpoint("people", { a: 1 }),
-      close("people", false),
-    ];
-    const said = messagesOf([...there("eu", events), ...there("us", events), ...events, END]);
-    const places = said.map(({ record, state, trace }) => {
-      const { estimate, error, stream_status } = trace ?? {};
-      const named = record ?? state?.stream.stream_descriptor ?? estimate;
-      const stream = named ?? error?.stream_descriptor ?? stream_status?.stream_descriptor;
-      return stream?.namespace ?? "none";
-    });
-    const each = (place: string): string[] => Array(6).fill(place);
-    expect(places).toEqual([...each("eu"), ...each("us"), ...each("none"), "eu", "us", "none"]);
-  });
-
-  it("hands a record on as the bytes that it came in, at a whole moment", () => {
-    const raw = rawLine('{"id": "é", "n":9007199254740993 }');
-    const said = outputOf([open("people"), { kind: "records", stream: "people", lines: [raw], at: AT }]);
-    expect(said).toContain(`"emitted_at":${Math.floor(NOW)},"data":${asRead(raw)}}}\n`);
-  });
-
   it("reports errors at the end: first those of the run, then temporary ones, last those of a config", () => {
     const said = messagesOf([
       ...[open("a"), close("a", false, new ConfigError("no a"))],
@@ -152,23 +117,4 @@ describe("the ERROR trace", () => {
     const text = outputOf([open("a"), close("a", false, new BodyError("cut", { cause: failure })), END]);
     expect(text + outputOf([{ kind: "failed", error: failure }, END])).not.toContain("ada@");
   });
-});
-
-const PEOPLE = { name: "pé", namespace: "eu" };
-
-it("every message is a line of ASCII, and counts records as a fraction, which Airbyte's classes want", () => {
-  const failed = { stream: { name: "a" }, error: new ConfigError("é", { cause: new Error("b") }) };
-  const said = [
-    ...[statusMessage({ status: "FAILED", message: "é" }), logMessage("INFO", "a\u0007é")],
-    ...[streamStatus(PEOPLE, "RUNNING", 7, 8.2), estimateMessage(PEOPLE, 3, 8)],
-    ...[stateMessage(PEOPLE, { a: "é" }, 3, "{}\n"), errorMessage(failed, 9)],
-  ].join("");
-  expect(said).toMatch(/^(\{[ -~]*\}\n){7}$/);
-  expect(said).toContain('"recordCount":3.0}');
-  const [, log, status, , , , error] = linesOf(said).map((line): AirbyteMessage => JSON.parse(line));
-  expect(log?.log?.message).toBe("a\\u0007é");
-  expect(status?.trace?.stream_status?.reasons).toEqual([
-    { type: "RATE_LIMITED", rate_limited: { quota_reset: 9 } },
-  ]);
-  expect(error?.trace?.error?.internal_message).toBe("ConfigError: é; caused by Error: b");
 });

@@ -57,19 +57,6 @@ async function opened(settings: object = {}, answer?: (path: string, query: URLS
 const NOT_FOUND = "no such path";
 const SOURCES = ROW_STREAMS.find(({ name }) => name === "sources") as RowStreamSpec;
 
-describe("RowReader.probe()", () => {
-  it("asks with the filters of the config, but for a list, which has none", async () => {
-    const { session, asked } = await opened({ source_slug: "crm", is_user: "true" });
-    for (const spec of [PEOPLE, COMPANIES, SOURCES])
-      expect(await new RowReader(spec, session).probe()).toEqual({ rows: 1 });
-    expect(asked()).toEqual([
-      "/api/v1/public/people?limit=1&source=crm&is_user=true",
-      "/api/v1/public/companies?limit=1&source=crm&is_user=true",
-      "/api/v1/public/sources?limit=1",
-    ]);
-  });
-});
-
 describe("RowReader.reading()", () => {
   const DATED = [{ domain: "a.example", discoveredAt: "2026-01-02T00:00:00Z" }];
   const before1970 = (body: string) => (query: URLSearchParams) =>

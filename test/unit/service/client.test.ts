@@ -164,15 +164,6 @@ describe("a wait", () => {
     expect(notices).toEqual([{ kind: "limited", until: ms }]);
   });
 
-  it("of a service that is down is no shorter than it wishes, and is logged", async () => {
-    const { url } = await giveInTurn(UNAVAILABLE, OK);
-    const { client, notices } = openSession(url);
-    await CALLS.get(client);
-    expect(client.usage).toMatchObject({ requests: 2, retries: 1 });
-    expect(client.usage.waitedMs).toBeGreaterThanOrEqual(90_000);
-    expect(notices).toMatchObject([{ kind: "retrying", waitMs: 90_000, attempt: 2, attempts: 5 }]);
-  });
-
   it("after a POST that met a rate limit delays every request of the key", async () => {
     const clock = sleepyClock();
     const { url } = await giveInTurn(limited("30"));
@@ -186,13 +177,6 @@ describe("a wait", () => {
 });
 
 describe("a connection", () => {
-  it("carries the key in one header, asks for gzip, and names the days", async () => {
-    const { url, requests } = await giveInTurn({ body: listOf(0) });
-    await openSession(`${url}/base/`).api.count(ALL);
-    expect(requests[0]?.url).toBe("/base/api/v1/public/people?limit=1");
-    expect(requests[0]?.headers).toMatchObject({ "x-api-key": KEY, "accept-encoding": "gzip" });
-  });
-
   it("is kept for questions, and new for each submission, so that it cannot be dying", async () => {
     const { url, requests } = await giveInTurn({ body: listOf(0) });
     const { api, client } = openSession(url);

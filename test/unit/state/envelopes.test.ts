@@ -79,29 +79,6 @@ describe("parseState()", () => {
     },
   );
 
-  it("takes empty envelopes for no state", () => {
-    const empty = [
-      null,
-      [],
-      {},
-      { bookmarks: {} },
-      { singer_state: null },
-      { completed: {}, partial: {} },
-      { type: "STATE", value: {} },
-      { data: [], state: "" },
-      { bookmarks: {}, currently_syncing: null },
-      { completed: null, partial: null },
-      [{}],
-      [{ type: "LEGACY", data: { state: {} } }],
-      [{ type: "LEGACY", data: null }],
-      [{ type: "GLOBAL", global: { shared_state: null, stream_states: [] } }],
-    ];
-    for (const value of ["", ...empty]) {
-      expect(parseState(value)).toMatchObject({ streams: new Map(), rest: {} });
-      expect(parseStateText(`\uFEFF${value === "" ? "" : JSON.stringify(value)}\n`).streams.size).toBe(0);
-    }
-  });
-
   it("takes a null state for a reset, and the last of two", () => {
     expect(blobsOf(parseState([streamState("people", people), streamState("people", null)]))).toEqual({});
     expect(blobsOf(parseState({ bookmarks: { people: null, companies } }))).toEqual({ companies });

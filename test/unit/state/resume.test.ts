@@ -36,27 +36,6 @@ const SAVED = {
   days: [{ from: "1970-01-02", to: "2026-02-27", status: "proven", rows: 1 }],
 } as const;
 
-it("a state of other filters or of another service is refused", () => {
-  const read = (filters: typeof SAVED.filters, service: string | null = "s") =>
-    resumeRows(asked("incremental"), { ...SAVED, service: "s" }, filters, service);
-  expect(read(FILTERS)).toEqual({ kind: "read", state: { ...SAVED, service: "s" } });
-  for (const other of [{ is_user: "true" }, { source_slug: "crm" }])
-    expect(() => read({ ...FILTERS, ...other })).toThrow(
-      /^Cannot use the state of "companies": its filters were no filter, and now are (is_user t|source_slug c)r/,
-    );
-  expect(() => read(FILTERS, "t")).toThrow("it is from another base_url");
-  const older = { ...SAVED, filters: { is_user: "all" } };
-  expect(resumeRows(asked("incremental"), older, FILTERS)).toEqual({ kind: "read", state: SAVED });
-});
-
-it("a cursor without days is read from the start of the stream, with a warning", () => {
-  const saved = { ...SAVED, days: [] };
-  expect(resumeRows(asked("incremental"), saved, FILTERS)).toMatchObject({
-    ...{ kind: "read", state: { discoveredAt: SAVED.discoveredAt, days: [] } },
-    why: expect.stringContaining("Everything is read again"),
-  });
-});
-
 describe("a full refresh", () => {
   const refresh = (generation_id: number | null, sync_id: number | null, done: boolean): object => ({
     ...SAVED,
