@@ -114,12 +114,6 @@ describe("a table", () => {
       "line breaks of an old Mac": `id,discoveredAt\r${made(all, pair, ",", "\r")}`,
       "line breaks of Windows, the key last": `discoveredAt,id\r\n${made(all, (row) => [...pair(row)].reverse(), ",", "\r\n")}`,
       "gzip, by any name": gzipSync(csvOf(all)),
-      ...Object.fromEntries(
-        [" UTC", " GMT", " Etc/UTC", "Z[UTC]", "+00:00[UTC]", "[Etc/UTC]", " +0000 UTC"].map((zone) => [
-          `dates with${zone}`,
-          `id,discoveredAt\n${made(all, zoned(zone))}`,
-        ]),
-      ),
     };
     for (const [name, table] of Object.entries(tables)) {
       const { code, report, stderr } = await reconcile(config, await file("table", table));

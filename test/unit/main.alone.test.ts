@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { Writable } from "node:stream";
+import type { Writable } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { parseCommand } from "../../src/cli.ts";
 import { main } from "../../src/main.ts";
@@ -51,24 +51,5 @@ describe("a run that a signal interrupts", () => {
     force?.();
     expect([existsSync(`${state}.lock`), ends]).toEqual([false, ["SIGTERM"]]);
     await ended;
-  });
-
-  it("lets the lines leave that it has begun before it ends as the signal ends a process", async () => {
-    const held: (() => void)[] = [];
-    const slow = new Writable({ write: (_chunk, _, done) => void held.push(done) });
-    const { handlers, ends } = lentProcess([], slow);
-    const ended = main(async () => async () => {
-      process.stdout.write("begun\n");
-      handlers.get("SIGINT")?.();
-      throw new Error("Interrupted");
-    });
-    await new Promise(setImmediate);
-    expect([held.length, ends]).toEqual([1, []]);
-    while (ends.length === 0) {
-      for (const done of held.splice(0)) done();
-      await new Promise(setImmediate);
-    }
-    await ended;
-    expect(ends).toEqual(["SIGINT"]);
   });
 });

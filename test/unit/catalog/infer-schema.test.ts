@@ -55,14 +55,6 @@ describe("inferSchema()", () => {
     );
   });
 
-  it.each([
-    ["number", [1, 2.5, null]],
-    ["string", [null]],
-    ["boolean", [true, null]],
-  ])("says nullable %s for %j", (type, seen) => {
-    expect(values(...seen)).toEqual({ type: ["null", type] });
-  });
-
   it("says date-time only if every value is a timestamp with a zone", () => {
     expect(values("2026-01-02T03:04:05Z", null, "2026-01-02T03:04:05.123+02:00")).toEqual(TIMESTAMP);
     const others = ["2026-01-02", "2026-02-30T03:04:05Z", "2026-01-02T03:04:05", "2026-01-02 03:04:05Z"];

@@ -70,7 +70,6 @@ describe("a config", () => {
     [{ base_url: "http://service", allow_insecure_http: true }, { baseUrl: { host: "service" } }],
     [{ base_url: "http://localhost:8080" }, { baseUrl: { host: "localhost:8080" } }],
     [{ drop_fields: " email, jobTitle\n\n ,email" }, { dropFields: ["email", "jobTitle"] }],
-    [{ receipts_file: "" }, { receiptsFile: "" }],
     [{ receipts_file: " /data/r.jsonl " }, { receiptsFile: "/data/r.jsonl" }],
     [
       { start_date: "2026-02-01", end_date: "2026-02-01" },
@@ -118,10 +117,8 @@ describe("a config", () => {
     [{ base_url: "ftp://host" }, "base_url must be https://host or https://host/path"],
     [{ external_api: { ...external, api_url: "http://a.example" } }, "set allow_insecure_http to true"],
     [{ api_key: "two words" }, "api_key must be the key alone"],
-    [{ api_key: "ключ" }, "api_key must be the key alone"],
     [{ num_workers: "4" }, 'num_workers is "4": it must be a whole number from 1 to 8, without quotes'],
     [{ lookback_window_days: 0 }, "lookback_window_days is 0: it must be a whole number from 1 to 366"],
-    [{ max_window_rows: "many" }, 'max_window_rows is "many": it must be a whole number of at least 1000'],
     [{ email_verification: [7] }, 'email_verification must be an object, such as {"emails": …}'],
     [{ num_workers: { toString: 1 } }, "num_workers must be a whole number from 1 to 8"],
     [
@@ -132,7 +129,6 @@ describe("a config", () => {
       { hash_salt: "gr\ufffdn" },
       "hash_salt has characters that were lost (U+FFFD): write it again, as UTF-8",
     ],
-    [{ drop_fields: ["email", "\ud800"] }, "drop_fields.1 has characters that were lost"],
     [{ end_date: "yesterday" }, 'end_date is "yesterday": it must be YYYY-MM-DD'],
     [
       { ignore_missing_days: ["2026-01-02", "soon"] },
@@ -140,14 +136,11 @@ describe("a config", () => {
     ],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
     [{ company_lookup: { domains: ["a.com"] } }, "company_lookup needs external_api"],
-    [{ email_verification: { emails: ["a@b.com"] } }, "email_verification needs external_api"],
     [{ external_api: { api_key: "k" } }, "external_api.api_url is missing"],
     [{ email_check: { from_companies: true } }, "nothing to work on: set one of emails, emails_file, from"],
     [{ hash_fields: ["email"] }, "hash_salt is missing (hash_fields needs it)"],
     [{ receipts_file: "~/r.jsonl" }, 'receipts_file begins with "~", which only shells replace'],
-    [{ email_check: { emails_file: "~" } }, 'email_check.emails_file begins with "~"'],
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
-    [{ startDate: "2026-01-01" }, 'Did you mean "start_date"?'],
     [{ email_check: { emails: "a@b.cd", max_per_dai: 5 } }, 'Did you mean "email_check.max_per_day"?'],
     [
       { api_key: undefined, api_kye: KEY },

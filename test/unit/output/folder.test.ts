@@ -75,51 +75,6 @@ describe("the folder of read --output", () => {
     await other.sink.release();
   });
 
-  it("publishes the rows of windows that a state covers, and removes the others", async () => {
-    const folder = await tempDir();
-    const { sink, emit } = await sinkOf(folder);
-    await emit(open("people"), row(1, 0), row(2, 1), row(3, 2));
-    await emit({ ...at("1"), windows: 2 } as Event, close("people", false));
-    await sink.release();
-    expect(rowsIn(join(folder, "people"))).toEqual([["1"], ["2"]]);
-  });
-
-  it("lets rows that come after a checkpoint of their window join the file, or leaves them out", async () => {
-    const folder = await tempDir();
-    const { sink, emit } = await sinkOf(folder);
-    await emit(open("people"), row(1), row(2, 1), { ...at("1"), windows: 1 } as Event, row(3), row(4, 1));
-    await emit({ ...at("2"), windows: 2 } as Event, row(5), row(6, 1), close("people", false));
-    await sink.release();
-    expect(rowsIn(join(folder, "people"))).toEqual([
-      ["1", "3"],
-      ["2", "4"],
-    ]);
-  });
-
-  it("makes one folder of each complete reading of a stream that is read from the start", async () => {
-    const folder = await tempDir();
-    const sources = checkpoint("sources", { version: 2, full_refresh: null });
-    const slug = (name: string): Event => records("sources", { slug: name });
-    for (const [names, complete] of [
-      [["a"], true],
-      [["b"], false],
-      [["a"], true],
-      [["c"], true],
-    ] as const) {
-      const { sink, emit } = await sinkOf(folder);
-      await emit(open("sources"), ...names.map(slug), sources, close("sources", complete));
-      await sink.release();
-    }
-    const made = namesIn(join(folder, "sources"));
-    expect(made).toHaveLength(2);
-    for (const [nth, name] of made.entries()) {
-      expect(name).toMatch(/^full-\d{9}$/);
-      const [inside = "", ...more] = namesIn(join(folder, "sources", name));
-      expect(more).toEqual([]);
-      expect(readFileSync(join(folder, "sources", name, inside), "utf8")).toBe(`{"slug":"${"ac"[nth]}"}\n`);
-    }
-  });
-
   it("keeps few rows in memory and no file open during a refresh of many windows", async () => {
     const folder = await tempDir();
     const people = join(folder, "people");

@@ -43,13 +43,6 @@ async function openSaved(): Promise<StateFile> {
 }
 
 describe("StateFile", () => {
-  it("is empty before there is a file, and makes none before there is a state", async () => {
-    const file = await openFile();
-    expect(file.saved.streams.size).toBe(0);
-    await file.lock.release();
-    expect(await textsIn(folder)).toEqual({});
-  });
-
   it("replaces the file and keeps the one before", async () => {
     const file = await openSaved();
     await file.save(...at("2"));

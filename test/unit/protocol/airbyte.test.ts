@@ -51,19 +51,9 @@ describe("airbyte()", () => {
       ["STARTED", "RUNNING", "RECORD", "STATE 1", "COMPLETE"],
     ],
     [
-      "an error",
-      [open("a"), close("a", false, BROKEN)],
-      ["STARTED", "RUNNING", "INCOMPLETE", "ERROR system_error"],
-    ],
-    [
       "less than all, without an error",
       [open("a"), close("a", false)],
       ["STARTED", "RUNNING", "INCOMPLETE", "ERROR transient_error"],
-    ],
-    [
-      "an error before it was opened",
-      [close("a", false, new ConfigError("x"))],
-      ["STARTED", "RUNNING", "INCOMPLETE", "ERROR config_error"],
     ],
     ["no end", [open("a")], ["STARTED", "RUNNING", "INCOMPLETE", "ERROR transient_error"]],
     [

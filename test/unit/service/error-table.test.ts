@@ -5,7 +5,6 @@ import {
   NETWORK,
   networkError,
   PUBLIC_API,
-  redirectError,
   retryWhen,
   STATUSES,
   statusError,
@@ -57,22 +56,6 @@ describe("an error answer", () => {
     expect(error).toMatchObject({ name, code, message: expect.stringMatching(SENTENCE) });
     expect(error.message).toContain(`(${code}, status 500)`);
     expect(retryWhen(500, code)).toBe(when);
-  });
-
-  it("concerns everything, one stream or an unknown part of what a key reads", () => {
-    const scopeOf = (status: number, code?: string) => statusError("x", PLACE, status, code).scope;
-    const codes = CODES.map(([code]) => code);
-    expect(codes.filter((code) => scopeOf(500, code) === "run")).toEqual([
-      "INVALID_API_KEY",
-      "SUBSCRIPTION_INACTIVE",
-    ]);
-    expect(codes.filter((code) => scopeOf(500, code) === "stream")).toEqual(["ENDPOINT_NOT_ON_PLAN"]);
-    expect([scopeOf(401), scopeOf(403), scopeOf(404), scopeOf(500)]).toEqual([
-      "run",
-      undefined,
-      undefined,
-      undefined,
-    ]);
   });
 
   it.each([
@@ -143,16 +126,6 @@ describe("a request without an answer", () => {
 });
 
 describe("what a service says", () => {
-  it.each<[string | undefined, string]>([
-    ["https://b.example:8443/path?key=x", "to https://b.example:8443,"],
-    ["/path", "to another address"],
-    [undefined, "to another address"],
-  ])("of a redirect to %j is repeated as its origin at most", (location, words) => {
-    const { name, message } = redirectError("x", PLACE, 302, location);
-    expect([name, message]).toEqual(["ConfigError", expect.stringContaining(words)]);
-    expect(message).not.toContain("path");
-  });
-
   it("means that nothing was done only if it redirects by 301, 307 or 308", () => {
     expect(ALL_STATUSES.filter(isPlainRedirect)).toEqual([301, 307, 308]);
   });

@@ -262,14 +262,6 @@ describe("people without a date", () => {
     expect(account.lost).toEqual([]);
   });
 
-  it("are read by every run if no person has a date", async () => {
-    const account = new Account(undatedPeople(1_200));
-    await account.run();
-    account.people.push(person("another", null));
-    await account.run();
-    expect(account.lost).toEqual([]);
-  });
-
   it("are those of the days before 1970-01-02 too", async () => {
     const old = ["0001-01-01", "1969-07-20", "1970-01-01"].map((at) => person(at, Date.parse(at)));
     const account = new Account([...peopleOn(daysBefore(30), 3), ...old]);
