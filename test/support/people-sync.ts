@@ -36,9 +36,6 @@ export function expectAll(service: ModelService, ran: Ran): void {
   expect(repeated(ran.lines)).toEqual([]);
 }
 
-/** What a service was asked since the last look. */
-export const requestsOf = ({ asked }: ModelService): string[] => asked.splice(0).map(({ what }) => what);
-
 /** The days of lines, each once. */
 export const daysIn = (lines: readonly string[]): string[] => [
   ...new Set(lines.map((line) => String(JSON.parse(line).discoveredAt).slice(0, 10))),

@@ -38,7 +38,6 @@ describe("a configured catalog", () => {
   const parsed = (...streams: readonly object[]) => parseConfiguredCatalog({ streams });
   const MODE = { sync_mode: "full_refresh" };
   const A = { stream: { name: "a" }, ...MODE };
-  const SCHEMA = { properties: { b: {} } };
 
   it.each<[entry: object, read: object]>([
     [A, { name: "a", syncMode: "full_refresh", schema: null }],
@@ -47,20 +46,15 @@ describe("a configured catalog", () => {
       { ...A, sync_mode: "INVALID" },
       { name: "a", syncMode: "INVALID" },
     ],
-    [{ ...A, sync_mode: "incremental" }, { syncMode: "incremental" }],
-    [{ ...A, destination_sync_mode: "append_dedup" }, { destinationSyncMode: "append_dedup" }],
     [
       { ...A, generation_id: 7, sync_id: 12 },
       { generationId: 7, syncId: 12 },
     ],
-    [{ ...A, minimum_generation_id: 0 }, { minimumGenerationId: 0 }],
     [
       { ...A, generation_id: 1.5, sync_id: "7" },
       { generationId: null, syncId: null },
     ],
     [{ stream: { name: "a", namespace: "eu" }, ...MODE }, { namespace: "eu" }],
-    [{ stream: { name: "a", json_schema: SCHEMA }, ...MODE }, { schema: SCHEMA }],
-    [{ name: "a", supported_sync_modes: ["full_refresh", "incremental"] }, { syncMode: "incremental" }],
     [
       { name: "a", supported_sync_modes: ["incremental"], sync_mode: "full_refresh" },
       { syncMode: "full_refresh" },

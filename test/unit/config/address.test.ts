@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import {
-  addressProblem,
   isLoopback,
   keyDigest,
   parseAddress,
@@ -47,24 +46,4 @@ it.each([
   [false, ["127.0.0.1.2", "1127.0.0.1", "127.0.0.1.example", "alocalhost", "localhost.a", "[::2]", ""]],
 ])("is this machine: %j for %j", (isOurs, names) => {
   expect(names.map(isLoopback)).toEqual(names.map(() => isOurs));
-});
-
-it.each<[problem: string | undefined, addresses: readonly string[]]>([
-  [undefined, ["https://host", "HTTPS://HOST:8443/a/b/", "http://localhost:1", "http://127.0.0.1/x"]],
-  [
-    "must be https://host or https://host/path, without",
-    [
-      ...["host", "", "https://", "https://host/a b", "https://host\n", "ftp://host", "host:443"],
-      ...["ftp://user@host", "https://user@host", "https://:word@host", "http://u:p@host/?a"],
-      ...["https://host?", "https://host/?a=b", "https://host#"],
-    ],
-  ],
-  ["because http:// sends the key unencrypted", ["http://host", "http://localhost.example"]],
-])("the problem %j is that of %j", (problem, addresses) => {
-  for (const text of addresses) {
-    const found = addressProblem(text, false);
-    if (problem === undefined) expect(found, text).toBeUndefined();
-    else expect(found, text).toContain(problem);
-    expect(addressProblem(text, true), text).toBe(problem?.includes("unencrypted") ? undefined : found);
-  }
 });

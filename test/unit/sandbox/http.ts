@@ -24,28 +24,6 @@ export async function ask(url: string, options: Parameters<typeof request>[1]): 
   return { status: answer.statusCode, header, text: await answer.body.text() };
 }
 
-type Row = { readonly id: string; readonly discoveredAt: string | null };
-
-type Pagination = Readonly<Record<"page" | "limit", number> & Record<"total" | "totalPages", number | null>>;
-
-type Page = { readonly pagination: Pagination; readonly data: readonly Row[] };
-
-/** How many rows a list says that there are. */
-export const totalOf = async (sandbox: Sandbox, query: string): Promise<number> =>
-  (await list(sandbox, `?limit=1${query}`)).pagination.total ?? Number.NaN;
-
-export async function list(sandbox: Sandbox, query = ""): Promise<Page> {
-  const { status, text } = await get(sandbox, `${PEOPLE}${query}`);
-  if (status !== 200) throw new Error(`Cannot list: ${status} ${text}`);
-  return JSON.parse(text);
-}
-
 export const linesOf = (text: string): string[] => text.split("\n").slice(0, -1);
-
-export async function stream(sandbox: Sandbox, query = ""): Promise<Row[]> {
-  const { status, text } = await get(sandbox, `${STREAM}${query}`);
-  if (status !== 200) throw new Error(`Cannot stream: ${status} ${text}`);
-  return linesOf(text).map((line): Row => JSON.parse(line));
-}
 
 export const codeOf = ({ text }: Got): string => JSON.parse(text).error.code;

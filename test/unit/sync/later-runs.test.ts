@@ -26,13 +26,6 @@ const ALL = [[BEGINNING, "2026-03-18"]];
 const FUTURE = "2999-01-01T00:00:00Z";
 
 describe("a later run", () => {
-  it("begins its lookback before the cursor", async () => {
-    const service = people(100, 3);
-    const { state } = await sync(service);
-    const ran = await sync(service, { state, lookbackWindowDays: 30 });
-    expect(idsIn(ran.lines)).toEqual(idsSince(service, "2026-02-18"));
-  });
-
   it("from a cursor in the future reads every day that no span contains", async () => {
     const service = people(30, 3);
     const { state } = await sync(service);

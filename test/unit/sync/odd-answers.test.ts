@@ -19,7 +19,6 @@ import {
   lastDays,
   NOW,
   peopleOf,
-  requestsOf,
   type SyncOptions,
   serviceOf,
   sync,
@@ -185,16 +184,6 @@ describe("odd rows", () => {
       expect(byId(ran.lines).size).toBe(people.length - 1);
       const next = await sync(service, { ...settings, ignoreMissingDays: [day("2026-03-10")] });
       expect([next.complete, byId(next.lines).size]).toEqual([true, people.length - 4]);
-    },
-  );
-
-  it.each(["drop", "pass"] as const)(
-    "of companies without a key count as shown: %s",
-    async (onMissingKey) => {
-      const service = serviceOf(undatedPeople(30), { row: withoutId("u7") });
-      const ran = await sync(service, { source: { isDated: false, onMissingKey } });
-      expect([ran.complete, ran.lines.length]).toEqual([true, onMissingKey === "drop" ? 29 : 30]);
-      expect(requestsOf(service)).toEqual(["count", "stream"]);
     },
   );
 });

@@ -33,13 +33,4 @@ describe("a stream", () => {
       expect([code, records], destination_sync_mode).toEqual([0, count]);
     }
   });
-
-  it("says in every run that companies without a list cannot be counted, and what to do", async () => {
-    await using sandbox = await startSandbox({ companies: 7, companyList: false });
-    const args = ["read", "--config", await configFor(sandbox), "--stream", "companies"];
-    const { code, messages } = await connector(args);
-    expect([code, messages.filter(({ type }) => type === "RECORD").length]).toEqual([0, 7]);
-    const warnings = messages.filter(({ log }) => log?.level === "WARN").map(({ log }) => log?.message);
-    expect(warnings).toEqual([expect.stringMatching(/Cannot count.*endpoints\.companies.*verify_counts/)]);
-  });
 });

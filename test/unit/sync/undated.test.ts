@@ -8,7 +8,7 @@ import {
   rowOf,
   undatedPeople,
 } from "../../support/model-service.ts";
-import { DAY_MS, expectAll, idsIn, lastDays, peopleOf, serviceOf, sync } from "../../support/people-sync.ts";
+import { expectAll, lastDays, peopleOf, serviceOf, sync } from "../../support/people-sync.ts";
 import { byId, type Ran } from "../../support/sync-run.ts";
 
 /** Everyone with a date; too many for one window, so that those without one are read by themselves. */
@@ -46,12 +46,6 @@ describe("people without a date", () => {
     expect(ids).toHaveLength(13);
     expect(asked["page"]).toBeLessThanOrEqual(4);
     expect(asked["stream"]).toBe(0);
-  });
-
-  it("are all delivered once, however many", async () => {
-    const { ran, ids } = await read(1_001);
-    expect([ran.complete, ids.length]).toEqual([true, 1_001]);
-    expect(ran.state?.undated).toMatchObject({ rows: 1_001 });
   });
 
   it("who arrive between the counts and the look past them are delivered", async () => {
@@ -100,17 +94,6 @@ describe("people without a date", () => {
     const options = { list: () => [], batch: 1, latency: 1_500, row };
     const { ran, ids } = await read(2, options, { source: { onMissingKey: "pass" } });
     expect([ran.complete, ids]).toEqual([true, ["u0", "u1"]]);
-  });
-
-  it("are looked for once a day by the next runs, which deliver all of them again", async () => {
-    const { ran, service } = await read(3);
-    service.people.push({ id: "new", at: null, user: false });
-    const sameDay = await sync(service, { ...SETTINGS, state: ran.state });
-    expect(idsIn(sameDay.lines)).not.toContain("new");
-    service.now += DAY_MS;
-    const nextDay = await sync(service, { ...SETTINGS, state: sameDay.state });
-    expect(nextDay.lines.filter((line) => line.includes("null"))).toHaveLength(4);
-    expect(nextDay.state?.undated).toMatchObject({ rows: 4 });
   });
 });
 
