@@ -95,7 +95,7 @@ describe("the items of a job", () => {
     ["name,domain,site\nSmith, Jones,1.example,2.example", "line 2 has 4 cells"],
     ["<table><td>1.example", "HTML or XML"],
     ["", "it is empty"],
-  ])("do not come from %j", async (text, says) => {
+  ])("are refused from a file with %j", async (text, says) => {
     const stage = await sandboxStage("company_lookup", { domains_file: await file("items", text) });
     await stage.play({ bought: [], fails: "config_error", says });
   });

@@ -125,7 +125,7 @@ describe("read with a saved state", () => {
     ['{"data":{"state":{}},"people":{"discoveredAt":null}}', '"people" (object)'],
     ['{"complete":{"singer_state":{"bookmarks":{}}},"partial":{}}', '"complete" (object)'],
     ['[{"type":"ODD","data":{}}]', '"type" (string)'],
-  ])("takes %s for no empty state: that would read everything again", async (state, why) => {
+  ])("refuses %s: as an empty state it would read everything again", async (state, why) => {
     const { sandbox, config } = await sandboxWith(SMALL);
     const to = ["--config", config, "--state", await file("state.json", state)];
     const ended = [await run(CONNECTOR, [...JSONL, ...to]), await run(TAP, to)];
@@ -163,7 +163,7 @@ describe("read with a saved state", () => {
     },
   );
 
-  it("lets the rows of two services into no common folder", async () => {
+  it("does not write the rows of two services into one folder", async () => {
     const folder = await tempDir();
     const { sandbox: staging } = await sandboxWith(SMALL);
     const { sandbox: production } = await sandboxWith(SMALL);
@@ -174,7 +174,7 @@ describe("read with a saved state", () => {
 
   it.each([
     ["refuses the state of another organization before the first record, and names the way out", 99, 1],
-    ["goes on with a new key of the same organization", undefined, 0],
+    ["continues with a new key of the same organization", undefined, 0],
   ])("%s", async (_what, seed, code) => {
     const to = ["--stream", "people", "--state-file", join(await tempDir(), "state.json")];
     const first = await startSandbox(SMALL);

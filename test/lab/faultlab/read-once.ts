@@ -59,7 +59,7 @@ export type Delivered = {
 };
 
 /** What tells a record from another. */
-export function toDelivered(line: string): Delivered {
+function toDelivered(line: string): Delivered {
   const row = JSON.parse(line) as { id?: string; domain?: string; discoveredAt?: string | number | null };
   const id = row.id ?? row.domain ?? "";
   const discoveredAt = toIso(row.discoveredAt ?? null);
@@ -79,7 +79,7 @@ function toIso(date: string | number | null): string | null {
 }
 
 /** A checkpoint, and how many records went out before it. */
-export type Checkpoint = { readonly state: StreamState; readonly after: number };
+type Checkpoint = { readonly state: StreamState; readonly after: number };
 
 export type Outcome = {
   readonly records: readonly Delivered[];

@@ -74,16 +74,6 @@ describe("inferSchema()", () => {
     expect(JSON.stringify(values(deep)).split('"deep"').length).toBeLessThan(10);
   });
 
-  it("keeps what is declared, first and unchanged", () => {
-    const schema = inferSchema(DECLARED, [{ Domain: 1, domain: 7, size: 3 }]);
-    expect(schema).toEqual({
-      type: "object",
-      additionalProperties: true,
-      properties: { domain: { type: "string", title: "Domain" }, size: { type: ["null", "number"] } },
-    });
-    expect(Object.keys(schema.properties ?? {})[0]).toBe("domain");
-  });
-
   it("leaves out names that platforms cannot store", () => {
     const odd = JSON.parse('{"": 1, "a\\ud800": 1, "b\\u0000": 1, "__proto__": 1, "ok": 1, "😀": 1}');
     expect(Object.keys(infer(odd) ?? {})).toEqual(["ok", "😀"]);

@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/base/errors.ts";
 import { type Config, parseConfig, secretsOf } from "../../../src/config/config.ts";
-import { TAP_PREFIXES } from "../../../src/config/environment.ts";
 import { loadSpec } from "../../../src/config/spec.ts";
 
 const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
@@ -264,17 +263,5 @@ describe("the environment", () => {
     [{ EXTERNAL_API__APIKEY: "x" }, 'Did you mean "CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY"?'],
   ])("is refused for %j: %s", (variables, why) => {
     expect(refused({}, variables)).toContain(why);
-  });
-
-  it("has for a tap a second prefix: ours wins, and is advised", () => {
-    const of = (environment: Record<string, string>, value: object = account): Config =>
-      parseConfig(value, environment, { name: "it", prefixes: TAP_PREFIXES });
-    const [ours, its] = ["CONTACT_INTELLIGENCE_NUM_WORKERS", "TAP_CONTACT_INTELLIGENCE_NUM_WORKERS"];
-    expect([of({ [its]: "3" }), of({ [its]: "3", [ours]: "4" })].map(({ numWorkers }) => numWorkers)).toEqual(
-      [3, 4],
-    );
-    expect(parseConfig(account, { [its]: "9" }).numWorkers).toBe(2);
-    expect(() => of({ [`${its}S`]: "3" })).toThrow(`Did you mean "${its}"?`);
-    expect(() => of({}, {})).toThrow("or as CONTACT_INTELLIGENCE_BASE_URL");
   });
 });

@@ -101,7 +101,7 @@ describe("jobs", { timeout: 300_000 }, () => {
     expect(undelivered).toHaveLength(1);
   });
 
-  it("leave no trace of what waits for the rate limit when the process dies", async () => {
+  it("buy in the next run what waited for the rate limit when the process died", async () => {
     for (const path of [receipts, ""]) {
       const service = new JobService(path);
       service.slots = 2;

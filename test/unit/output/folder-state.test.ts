@@ -101,8 +101,11 @@ it.each<[object | undefined, readonly string[], number]>([
   [{}, [`${nameOf(6)}.gz`], 8],
   [{ people: 6 }, [`${nameOf(6)}.gz`], 7],
   [{}, [`${nameOf(6)}.txt`, "full-9", "a.jsonl"], 1],
-])("a folder numbers on from all that its state or its files know: %j %j", async (numbers, names, next) => {
-  const folder = await tempDir();
-  const sink = await openWith(numbers && stateOf(null, numbers), names, folder);
-  expect(await goOn(sink, folder)).toMatch(new RegExp(`-00000*${next}-people\\.jsonl$`));
-});
+])(
+  "the next file of a folder has a higher number than its state and its files: %j %j",
+  async (numbers, names, next) => {
+    const folder = await tempDir();
+    const sink = await openWith(numbers && stateOf(null, numbers), names, folder);
+    expect(await goOn(sink, folder)).toMatch(new RegExp(`-00000*${next}-people\\.jsonl$`));
+  },
+);

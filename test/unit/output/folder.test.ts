@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { OutputError } from "../../../src/base/errors.ts";
 import { openSink, type Saved } from "../../../src/output/sink.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
 import type { Event } from "../../../src/sync/event.ts";
@@ -35,7 +34,6 @@ function attempt<Result>(act: () => Result): Result | undefined {
 
 const at = (discoveredAt: string) => checkpoint("people", { version: 2, discoveredAt });
 const row = (id: number, window = 0): Event => ({ ...records("people", { id: `${id}` }), window }) as Event;
-const stateIn = (folder: string) => JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
 const namesIn = (folder: string): readonly string[] => readdirSync(folder).sort();
 const rowsIn = (folder: string): readonly (readonly string[])[] =>
   namesIn(folder).map((name) =>
@@ -92,23 +90,6 @@ describe("the folder of read --output", () => {
     const names = files.map((fd) => attempt(() => readlinkSync(`/proc/self/fd/${fd}`)) ?? "");
     expect(names.filter((name) => name.startsWith(people))).toEqual([]);
     await sink.release();
-  });
-
-  it("leaves nothing hidden behind a write that fails, and takes nothing afterwards", async () => {
-    const folder = await tempDir();
-    const { sink, emit } = await sinkOf(folder);
-    await emit(open("people"), row(1), at("1"), close("people"));
-    rmSync(join(folder, "state.json.previous"));
-    mkdirSync(join(folder, "state.json.previous"));
-    await emit(open("people"), row(2), at("2"));
-    await expect(emit(close("people"))).rejects.toThrow(OutputError);
-    const names = namesIn(join(folder, "people"));
-    expect(names).toHaveLength(1);
-    await emit(row(3), at("3"), close("people"));
-    expect(namesIn(join(folder, "people"))).toEqual(names);
-    await sink.release();
-    expect(namesIn(folder)).toEqual(["people", "state.json", "state.json.previous"]);
-    expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
   });
 
   it("writes a row again only if its newest files do not have it as the newest of its key", async () => {

@@ -119,7 +119,7 @@ describe("Lock", () => {
     expect(existsSync(`${file}.lock`)).toBe(true);
   });
 
-  it("is never renewed in the name of another run", async () => {
+  it("is not renewed by the run that lost it", async () => {
     const { process } = await killedRun();
     const lock = await acquire(file, runtime());
     process.frozen = false;
@@ -137,7 +137,7 @@ describe("Lock", () => {
   it.each([
     ["a pipe", (path: string) => execFileSync("mkfifo", [path])],
     ["a link that leads nowhere", (path: string) => symlink("nowhere", path)],
-  ])("waits for no lock that is %s", async (_, make) => {
+  ])("is refused at once if it is %s", async (_, make) => {
     await make(`${file}.lock`);
     await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is not a regular/);
   });
@@ -166,7 +166,7 @@ describe("Lock", () => {
     await lock.check();
   });
 
-  it("is looked for twice, because who has moved it away by mistake puts it back at once", async () => {
+  it("is looked for twice, because a run that moved it away by mistake puts it back at once", async () => {
     const slept: number[] = [];
     const sleep = async (ms: number, signal?: AbortSignal): Promise<void> => {
       if (signal !== undefined) return clock.of().sleep(ms, signal);

@@ -39,7 +39,7 @@ describe("openSink()", () => {
   });
 });
 
-it("a run tells of a lock that it watches, in the run's language and in its log", async () => {
+it("a run reports a lock that it watches, in its language and in its log", async () => {
   const path = join(await tempDir(), "state.json");
   let time = 0;
   const sleep = async (ms: number): Promise<void> => {

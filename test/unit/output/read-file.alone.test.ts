@@ -19,7 +19,7 @@ describe("readText()", () => {
     expect(await readText("state", path)).toBe('{"type":"LOG"}\n{"name":"');
   });
 
-  it("repeats nothing of a config that is given in place of its path", async () => {
+  it("does not repeat a config that is given in place of its path", async () => {
     for (const given of ['{"api_key":"hunter2"}', ' \n[ {\n "api_key": "hunter2" } ]']) {
       const error = await readText("config", given).catch((reason: unknown) => reason);
       expect(String(error)).toMatch(/Cannot read the config file: its name is JSON/);

@@ -116,7 +116,7 @@ describe("replaceFile()", () => {
   });
 });
 
-it("publish() never takes the name of another file or folder", async () => {
+it("publish() does not replace another file or folder", async () => {
   const [part, full] = [join(folder, ".part"), join(folder, "full-000000001")];
   await writeFile(part, "new");
   await publish(part, path);

@@ -69,7 +69,7 @@ describe("airbyte()", () => {
       ],
       ["STARTED", "RUNNING", "RECORD", "RATE_LIMITED", "RUNNING", "RECORD", "STATE 2", "COMPLETE"],
     ],
-  ])("tells a stream with %s in the order that platforms rely on", (_, events, words) => {
+  ])("writes a stream with %s in the order that platforms need", (_, events, words) => {
     expect(wordsOf([...events, END]).map((said) => said.replace(/^a /, ""))).toEqual(words);
   });
 

@@ -43,7 +43,7 @@ function messagesOf(events: readonly Event[], options: Partial<SingerOptions> = 
 const typesOf = (messages: readonly SingerMessage[]): string[] => messages.map(({ type }) => type);
 
 describe("singer()", () => {
-  it("says a state again only if it is the last line", () => {
+  it("repeats a state only as the last line", () => {
     const quiet = [open("people"), checkpoint("people", STATE), checkpoint("people", STATE), close("people")];
     expect(typesOf(messagesOf([...quiet, END]))).toEqual(["SCHEMA", "STATE"]);
     const failing = close("people", false, new DataError("x"));

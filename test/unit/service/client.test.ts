@@ -112,7 +112,7 @@ describe("a request", () => {
     ["connections that die", [DEAD], "5 TransientError, 1 TransientError, 1 unanswered"],
     ["a body that breaks off, then an answer", [TORN, OK], "2 answer, 1 SocketError, 1 answered 200"],
     ["a refusal that breaks off", [{ ...TORN, status: 400 }], "1 ConfigError, 1 ConfigError, 1 answered 400"],
-  ])("that meets %s ends so as GET, export and POST", async (_, answers, said) => {
+  ])("that meets %s has its own end as GET, as export and as POST", async (_, answers, said) => {
     const outcomes = await Promise.all(
       Object.values(CALLS).map(async (call) => {
         const { url, requests } = await giveInTurn(...answers);
@@ -200,7 +200,7 @@ describe("a connection", () => {
     expect(await CALLS.post(client)).toBe("unsent");
   });
 
-  it("is closed when its export is not read on", async () => {
+  it("is closed when its export is read no further", async () => {
     const gone: Promise<unknown>[] = [];
     const { url } = await serve((response) => {
       gone.push(once(response, "close"));

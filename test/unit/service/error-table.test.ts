@@ -100,7 +100,7 @@ describe("a request without an answer", () => {
   });
 
   it.each([new Error("x"), coded("E_OTHER"), coded(7), "ENOTFOUND", undefined])(
-    "may have been sent if the failure is not known: %o",
+    "may have been sent if its failure is unknown: %o",
     (cause) => {
       expect(wasNeverSent(cause)).toBe(false);
       expect(networkError("read people", PLACE, cause)).toMatchObject({ name: "TransientError" });
@@ -126,7 +126,7 @@ describe("a request without an answer", () => {
 });
 
 describe("what a service says", () => {
-  it("means that nothing was done only if it redirects by 301, 307 or 308", () => {
+  it("means that nothing was done only if it is a redirect with status 301, 307 or 308", () => {
     expect(ALL_STATUSES.filter(isPlainRedirect)).toEqual([301, 307, 308]);
   });
 

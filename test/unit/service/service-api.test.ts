@@ -130,7 +130,7 @@ it.each<[Answer, Record<"rowAt" | "page", string>]>([
   ['{"data":null}', { rowAt: UNKNOWN, page: NO_PAGE }],
   [list([row("1")], { total: -1 }), { rowAt: UNKNOWN, page: NO_PAGE }],
   ["null", { rowAt: UNKNOWN, page: NO_PAGE }],
-])("a list of %j is what its form says, or none", async (answer, said) => {
+])("a list with the body %j is read by its form or refused", async (answer, said) => {
   for (const [call, expected] of Object.entries(said))
     expect(await outcome(call as Call, [answer]), call).toBe(expected);
 });
@@ -156,7 +156,7 @@ it.each<[Answer, question: string, page: string, nextPage: string, exported: str
 });
 
 it.each(Object.keys(CALLS) as Call[])(
-  "a key that stays limited is an outage, no missing day: %s",
+  "a key that stays limited is an outage and not a missing day: %s",
   async (call) => {
     expect(await outcome(call, [[429, "RATE_LIMITED"]])).toBe("TransientError (7 times)");
   },

@@ -1,6 +1,8 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { mergeStates, type NamedState } from "../../../src/shards/merge.ts";
-import type { Span } from "../../../src/sync/coverage.ts";
+import { addDays, type Day } from "../../../src/base/time.ts";
+import { mergeStates, type NamedState, union } from "../../../src/shards/merge.ts";
+import { type Coverage, put, type Span, type Status } from "../../../src/sync/coverage.ts";
 import { NEW_STATE, type RowState } from "../../../src/sync/state.ts";
 
 type State = Partial<RowState>;
@@ -73,5 +75,32 @@ describe("the state of all shards", () => {
 
   it("leaves days that none contains to the next run, if it may", () => {
     expect(mergeStates("people", partsOf([OPEN, JANUARY]), true)).toMatchObject(daysOf(JANUARY, OPEN));
+  });
+});
+
+describe("union()", () => {
+  const at = (number: number): Day => addDays("2026-01-01" as Day, number);
+  const reading = fc.record({
+    from: fc.nat({ max: 200 }),
+    length: fc.nat({ max: 60 }),
+    status: fc.constantFrom<Status[]>("proven", "proven", "proven", "again", "missing"),
+    rows: fc.array(fc.tuple(fc.nat({ max: 260 }), fc.integer({ min: 1, max: 9 })), { maxLength: 20 }),
+  });
+  const days = fc.array(reading, { maxLength: 4 }).map((readings) =>
+    readings.reduce<Coverage>((all, { from, length, status, rows }) => {
+      const byDay = new Map(rows.map(([day, count]) => [at(day), count]));
+      return put(all, [at(from), at(from + length)], status, byDay);
+    }, []),
+  );
+
+  it("does not depend on the order of the states, and cuts no span", () => {
+    fc.assert(
+      fc.property(fc.array(days, { maxLength: 4 }), (parts) => {
+        const all = union(parts);
+        expect(union(parts.toReversed())).toEqual(all);
+        for (const [nth, { from }] of all.entries()) expect(from > (all[nth - 1]?.to ?? "")).toBe(true);
+        if (parts.flat().length <= 24) for (const span of all) expect(parts.flat()).toContainEqual(span);
+      }),
+    );
   });
 });

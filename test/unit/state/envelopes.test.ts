@@ -164,7 +164,7 @@ describe("parseStateText()", () => {
     expect(blobsOf(parseStateText(states.map(line).join("\n")))).toEqual({ people, companies });
   });
 
-  it("does without a last line that was cut", () => {
+  it("ignores a last line that was cut", () => {
     const state = line({ type: "STATE", state: streamState("people", people) });
     expect(blobsOf(parseStateText(`${state}\n${state.slice(0, 40)}`))).toEqual({ people });
   });

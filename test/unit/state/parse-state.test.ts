@@ -72,7 +72,7 @@ describe("parseRowState()", () => {
       expect(parseRowState("people", saved)).toEqual(NEW_STATE);
   });
 
-  it("takes nothing, and what Airbyte says in place of a cursor, for no state", () => {
+  it("takes an empty value, and Airbyte's words in place of a cursor, for no state", () => {
     for (const saved of [null, undefined, {}]) expect(parseRowState("people", saved)).toBeNull();
     for (const word of ["__ab_full_refresh_sync_complete", "__ab_no_cursor_state_message"])
       expect(parseRowState("people", { [word]: true })).toBeNull();

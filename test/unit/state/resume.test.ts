@@ -61,13 +61,13 @@ describe("a full refresh", () => {
     expect(resumeWhole(asked("full_refresh"), saved, FILTERS)).toMatchObject(whole);
   });
 
-  it("whose catalog has no ids begins again, whatever the state says", () => {
+  it("whose catalog has no ids starts from the beginning, whatever the state says", () => {
     const configured = { ...asked("full_refresh"), generationId: null, syncId: null };
     expect(resumeRows(configured, refresh(null, null, true), FILTERS)).toMatchObject(fresh);
     expect(resumeWhole(configured, refresh(null, null, true), FILTERS)).toMatchObject(fresh);
   });
 
-  it("leaves an incremental read its state, done or not, and delivers it nothing less", () => {
+  it("changes nothing for an incremental read, whether the refresh is done or not", () => {
     for (const done of [true, false]) {
       expect(resumeRows(asked("incremental"), refresh(1, 1, done), FILTERS)).toMatchObject({
         ...goesOn,

@@ -125,7 +125,7 @@ describe("a day that cannot be read", () => {
     return runStream({ ...api, page }, { settings });
   };
 
-  it("is put on record where its pages break too, keeps the stream from being complete, and is read first next time", async () => {
+  it("is saved as missing if its pages break too, makes the stream incomplete, and is read first by the next run", async () => {
     const service = people(30, 4, lacking("2026-03-10"));
     const ran = await syncPageless(service, { maxWindowRows: 20 });
     expect(ran).toMatchObject({ complete: false, missing: ["2026-03-10"] });
@@ -137,7 +137,7 @@ describe("a day that cannot be read", () => {
     expect(byId([...ran.lines, ...next.lines])).toEqual(healed.served());
   });
 
-  it("is not read while it is named in ignore_missing_days, and read when it is named no more", async () => {
+  it("is not read while ignore_missing_days names it, and is read afterwards", async () => {
     const settings = { maxWindowRows: 20, ignoreMissingDays: [day("2026-03-10")] };
     const service = people(30, 4, lacking("2026-03-10"));
     const ran = await syncPageless(service, settings);
@@ -155,8 +155,8 @@ describe("a day that cannot be read", () => {
 
   it.each<[string, SyncOptions, string]>([
     ["is covered by the lookback", { lookbackWindowDays: 10 }, "2026-03-15"],
-    ["holds nothing any more", {}, "2025-03-15"],
-  ])("and that %s is read once and cleared", async (_, settings, missing) => {
+    ["has no rows any more", {}, "2025-03-15"],
+  ])("that is missing and %s is read once and is not missing any more", async (_, settings, missing) => {
     const healed = people(30, 4);
     const state = withMissing(await sync(healed), missing);
     const ran = await sync(healed, { state, ...settings });
@@ -177,7 +177,7 @@ describe("a day that cannot be read", () => {
 });
 
 describe("a run with a limit on its time", () => {
-  it.each([1, 2])("comes further each time, until everything is read (%i workers)", async (numWorkers) => {
+  it.each([1, 2])("reads more in each run, until everything is read (%i workers)", async (numWorkers) => {
     const service = people(16, 3, { latency: 1_000 });
     const settings = { maxWindowRows: 3, lookbackWindowDays: 5, numWorkers };
     let state: RowState | null = null;
