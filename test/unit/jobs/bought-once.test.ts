@@ -111,17 +111,6 @@ describe("jobs", { timeout: 300_000 }, () => {
       expect(service.bought.toSorted()).toEqual(ITEMS);
     }
   });
-
-  it("of two streams of one setting are waited for once", async () => {
-    const pollsOf = async (streams: readonly SelectedJobs[], path: string): Promise<number> => {
-      const service = new JobService(path);
-      service.takes = DAY;
-      await service.sync({ items: ITEMS, streams });
-      return service.polls;
-    };
-    const alone = await pollsOf(ALONE, receipts);
-    expect(await pollsOf(BOTH, `${receipts}-2`)).toBeLessThan(1.5 * alone);
-  });
 });
 
 const lost = () => ({ kind: "unanswered", error: new TransientError("no answer") }) as const;

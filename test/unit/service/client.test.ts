@@ -145,13 +145,11 @@ describe("a wait", () => {
 
   it.each([
     ["7", 7_000],
-    [" 7 ", 7_000],
     ["1.5", 1_500],
     ["0", 1_000],
     ["Fri, 20 Mar 2026 10:00:30 GMT", 29_000],
     ["Fri, 20 Mar 2026 09:00:00 GMT", 1_000],
     ["soon", 10_000],
-    ["", 10_000],
     [undefined, 10_000],
   ])("for a rate limit that ends after %j takes %i ms of the service's clock", async (seconds, ms) => {
     const answer = limited(seconds);

@@ -116,13 +116,6 @@ describe("a request without an answer", () => {
     ]);
     expect([failed("read"), failed("write")].map(wasNeverSent)).toEqual([false, false]);
   });
-
-  it("is named by the outermost code at any depth", () => {
-    const outer = new Error("outer", { cause: new Error("between", { cause: coded("ENOTFOUND") }) });
-    expect(networkError("x", PLACE, outer).reason).toContain("(ENOTFOUND)");
-    expect(wasNeverSent(outer)).toBe(true);
-    expect(networkError("x", PLACE, Object.assign(outer, { code: "EAI_AGAIN" })).reason).toContain("(EAI_");
-  });
 });
 
 describe("what a service says", () => {

@@ -38,17 +38,6 @@ describe("requests per minute", () => {
     );
   });
 
-  it("lets a small burst start at once, then continues evenly", async () => {
-    const { clock, limiter } = open(60);
-    const starts: number[] = [];
-    for (let nth = 0; nth < 40; nth++) {
-      await limiter.take();
-      starts.push(clock.time);
-    }
-    expect(starts.filter((start) => start === 0)).toHaveLength(15);
-    expect((starts[39] ?? 0) / 1_000).toBeCloseTo((25 * 61) / 60, 0);
-  });
-
   it("lets nothing start before the longest block ends, not even who waits already", async () => {
     const { clock, limiter } = open(60);
     limiter.block(5_000);
