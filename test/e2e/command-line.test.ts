@@ -43,7 +43,6 @@ const REFUSED: readonly (readonly [line: string, word: string])[] = [
   ["state shw s.json", 'Did you mean "show"?'],
   ["state show --max-age 26 s.json", "such as 26h"],
   ["state merge", "state merge FILES..."],
-  ["reconcile --yes-gone many", '"many"'],
   ["reconcile --stream company_lookups --table t", "--stream must be people, companies or sources, not"],
   ["reconcile", "--table is missing"],
   ["reconcile --table /nowhere.csv", 'table "/nowhere.csv": it does not exist'],

@@ -26,7 +26,6 @@ it.each([
   ["SIGKILL", 70_000],
   ["SIGKILL", 500_000],
   ["SIGTERM", 450_000],
-  ["SIGINT", 450_000],
 ] as const)(
   "a run that %s ends after %i bytes loses no row: the next run continues",
   async (...[signal, most]) => {

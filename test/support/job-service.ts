@@ -48,9 +48,8 @@ export class JobService {
   cost = 2;
   /** After this number of slots the process dies while it waits for the next. */
   slots = Number.POSITIVE_INFINITY;
-  /** How many submissions and questions for results there were. */
+  /** How many submissions there were. */
   submissions = 0;
-  polls = 0;
   now = Date.UTC(2026, 2, 2, 10);
   saved: Readonly<Record<string, unknown>> = {};
   readonly #script: number[];
@@ -190,7 +189,6 @@ export class JobService {
   }
 
   #ask(id: string): readonly [number, unknown] {
-    this.polls += 1;
     const { [id]: item } = this.known;
     const job = this.#jobs.get(id) ?? (item !== undefined && { item, at: 0, isReady: true });
     if (job === undefined || job === false)

@@ -75,7 +75,6 @@ describe("a config", () => {
       { startDate: "2026-02-01", endDate: "2026-02-01" },
     ],
     [{ start_date: "2026-01-02T23:30:00-05:00" }, { startDate: "2026-01-03" }],
-    [{ start_date: " 2026-01-02 10:00:00 " }, { startDate: "2026-01-02" }],
     [
       { ignore_missing_days: ["2026-01-03", "2026-01-02T10:00:00Z", "2026-01-02"] },
       { ignoreMissingDays: ["2026-01-02", "2026-01-03"] },

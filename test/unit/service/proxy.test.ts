@@ -21,7 +21,6 @@ describe("NO_PROXY", () => {
     ["[fd00::2]:444", "[fd00::2]", true],
     ["fd00::/16:443", "[fd00::2]", false],
     ["*", "[fd00::2]", false],
-    ["localhost, *", "a.example", false],
     // What is no range names nothing.
     ["10/8,10.0/8,010.0.0.0/8", "10.0.0.1", true],
     ["fd00::/129", "[fd00::1]", true],
@@ -79,7 +78,6 @@ describe("the address of a proxy", () => {
     ["ftp://proxy"],
     ["http://u:hunter2@proxy/path"],
     ["http://u:hunter2@proxy?query"],
-    ["http://u:hunter2#@proxy"],
     ["http://pro%xy"],
     ["http://u:hunter2@"],
   ])("%j is refused by the name of its variable, without its value", (value) => {
