@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/base/errors.ts";
 import { type Config, parseConfig, secretsOf } from "../../../src/config/config.ts";
+import { TAP_PREFIXES } from "../../../src/config/environment.ts";
 import { loadSpec } from "../../../src/config/spec.ts";
 
 const KEY = "svc_0123abcd_0123456789abcdef0123456789abcdef";
@@ -69,12 +70,14 @@ describe("a config", () => {
     [{ base_url: "http://service", allow_insecure_http: true }, { baseUrl: { host: "service" } }],
     [{ base_url: "http://localhost:8080" }, { baseUrl: { host: "localhost:8080" } }],
     [{ drop_fields: " email, jobTitle\n\n ,email" }, { dropFields: ["email", "jobTitle"] }],
+    [{ receipts_file: "" }, { receiptsFile: "" }],
     [{ receipts_file: " /data/r.jsonl " }, { receiptsFile: "/data/r.jsonl" }],
     [
       { start_date: "2026-02-01", end_date: "2026-02-01" },
       { startDate: "2026-02-01", endDate: "2026-02-01" },
     ],
     [{ start_date: "2026-01-02T23:30:00-05:00" }, { startDate: "2026-01-03" }],
+    [{ start_date: " 2026-01-02 10:00:00 " }, { startDate: "2026-01-02" }],
     [
       { ignore_missing_days: ["2026-01-03", "2026-01-02T10:00:00Z", "2026-01-02"] },
       { ignoreMissingDays: ["2026-01-02", "2026-01-03"] },
@@ -115,8 +118,10 @@ describe("a config", () => {
     [{ base_url: "ftp://host" }, "base_url must be https://host or https://host/path"],
     [{ external_api: { ...external, api_url: "http://a.example" } }, "set allow_insecure_http to true"],
     [{ api_key: "two words" }, "api_key must be the key alone"],
+    [{ api_key: "ключ" }, "api_key must be the key alone"],
     [{ num_workers: "4" }, 'num_workers is "4": it must be a whole number from 1 to 8, without quotes'],
     [{ lookback_window_days: 0 }, "lookback_window_days is 0: it must be a whole number from 1 to 366"],
+    [{ max_window_rows: "many" }, 'max_window_rows is "many": it must be a whole number of at least 1000'],
     [{ email_verification: [7] }, 'email_verification must be an object, such as {"emails": …}'],
     [{ num_workers: { toString: 1 } }, "num_workers must be a whole number from 1 to 8"],
     [
@@ -127,6 +132,7 @@ describe("a config", () => {
       { hash_salt: "gr\ufffdn" },
       "hash_salt has characters that were lost (U+FFFD): write it again, as UTF-8",
     ],
+    [{ drop_fields: ["email", "\ud800"] }, "drop_fields.1 has characters that were lost"],
     [{ end_date: "yesterday" }, 'end_date is "yesterday": it must be YYYY-MM-DD'],
     [
       { ignore_missing_days: ["2026-01-02", "soon"] },
@@ -134,11 +140,14 @@ describe("a config", () => {
     ],
     [{ start_date: "2026-02-02", end_date: "2026-02-01" }, "must not be after end_date"],
     [{ company_lookup: { domains: ["a.com"] } }, "company_lookup needs external_api"],
+    [{ email_verification: { emails: ["a@b.com"] } }, "email_verification needs external_api"],
     [{ external_api: { api_key: "k" } }, "external_api.api_url is missing"],
     [{ email_check: { from_companies: true } }, "nothing to work on: set one of emails, emails_file, from"],
     [{ hash_fields: ["email"] }, "hash_salt is missing (hash_fields needs it)"],
     [{ receipts_file: "~/r.jsonl" }, 'receipts_file begins with "~", which only shells replace'],
+    [{ email_check: { emails_file: "~" } }, 'email_check.emails_file begins with "~"'],
     [{ drop_feilds: ["email"] }, 'drop_feilds is not a setting. Did you mean "drop_fields"?'],
+    [{ startDate: "2026-01-01" }, 'Did you mean "start_date"?'],
     [{ email_check: { emails: "a@b.cd", max_per_dai: 5 } }, 'Did you mean "email_check.max_per_day"?'],
     [
       { api_key: undefined, api_kye: KEY },
@@ -262,5 +271,37 @@ describe("the environment", () => {
     [{ EXTERNAL_API__APIKEY: "x" }, 'Did you mean "CONTACT_INTELLIGENCE_EXTERNAL_API__API_KEY"?'],
   ])("is refused for %j: %s", (variables, why) => {
     expect(refused({}, variables)).toContain(why);
+  });
+
+  it("is enough without a file", () => {
+    const variables = environmentOf({ BASE_URL: "https://env.example.com", API_KEY: "env_key" });
+    expect(parseConfig(undefined, variables)).toMatchObject({ apiKey: "env_key" });
+    for (const value of [[], "text", 7]) expect(refusal(value)).toContain("not an object of properties");
+  });
+
+  it("is named as the place of the settings that it says", () => {
+    const variables = { API_KEY: "env_key", EXTERNAL_API: JSON.stringify(external) };
+    const { origins } = parseConfig({ ...account, num_workers: 3 }, environmentOf(variables), {
+      name: "the file",
+    });
+    const prefix = "the environment variable CONTACT_INTELLIGENCE_";
+    expect(Object.fromEntries(origins)).toEqual({
+      ...{ base_url: "the file", num_workers: "the file", api_key: `${prefix}API_KEY` },
+      external_api: `${prefix}EXTERNAL_API`,
+      "external_api.api_url": `${prefix}EXTERNAL_API`,
+      "external_api.api_key": `${prefix}EXTERNAL_API`,
+    });
+  });
+
+  it("has for a tap a second prefix: ours wins, and is advised", () => {
+    const of = (environment: Record<string, string>, value: object = account): Config =>
+      parseConfig(value, environment, { name: "it", prefixes: TAP_PREFIXES });
+    const [ours, its] = ["CONTACT_INTELLIGENCE_NUM_WORKERS", "TAP_CONTACT_INTELLIGENCE_NUM_WORKERS"];
+    expect([of({ [its]: "3" }), of({ [its]: "3", [ours]: "4" })].map(({ numWorkers }) => numWorkers)).toEqual(
+      [3, 4],
+    );
+    expect(parseConfig(account, { [its]: "9" }).numWorkers).toBe(2);
+    expect(() => of({ [`${its}S`]: "3" })).toThrow(`Did you mean "${its}"?`);
+    expect(() => of({}, {})).toThrow("or as CONTACT_INTELLIGENCE_BASE_URL");
   });
 });

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { OutputError } from "../../../src/base/errors.ts";
 import { openSink, type Saved } from "../../../src/output/sink.ts";
 import { Mask } from "../../../src/protocol/mask.ts";
 import type { Event } from "../../../src/sync/event.ts";
@@ -34,6 +35,7 @@ function attempt<Result>(act: () => Result): Result | undefined {
 
 const at = (discoveredAt: string) => checkpoint("people", { version: 2, discoveredAt });
 const row = (id: number, window = 0): Event => ({ ...records("people", { id: `${id}` }), window }) as Event;
+const stateIn = (folder: string) => JSON.parse(readFileSync(join(folder, "state.json"), "utf8"));
 const namesIn = (folder: string): readonly string[] => readdirSync(folder).sort();
 const rowsIn = (folder: string): readonly (readonly string[])[] =>
   namesIn(folder).map((name) =>
@@ -73,6 +75,51 @@ describe("the folder of read --output", () => {
     await other.sink.release();
   });
 
+  it("publishes the rows of windows that a state covers, and removes the others", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    await emit(open("people"), row(1, 0), row(2, 1), row(3, 2));
+    await emit({ ...at("1"), windows: 2 } as Event, close("people", false));
+    await sink.release();
+    expect(rowsIn(join(folder, "people"))).toEqual([["1"], ["2"]]);
+  });
+
+  it("lets rows that come after a checkpoint of their window join the file, or leaves them out", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    await emit(open("people"), row(1), row(2, 1), { ...at("1"), windows: 1 } as Event, row(3), row(4, 1));
+    await emit({ ...at("2"), windows: 2 } as Event, row(5), row(6, 1), close("people", false));
+    await sink.release();
+    expect(rowsIn(join(folder, "people"))).toEqual([
+      ["1", "3"],
+      ["2", "4"],
+    ]);
+  });
+
+  it("makes one folder of each complete reading of a stream that is read from the start", async () => {
+    const folder = await tempDir();
+    const sources = checkpoint("sources", { version: 2, full_refresh: null });
+    const slug = (name: string): Event => records("sources", { slug: name });
+    for (const [names, complete] of [
+      [["a"], true],
+      [["b"], false],
+      [["a"], true],
+      [["c"], true],
+    ] as const) {
+      const { sink, emit } = await sinkOf(folder);
+      await emit(open("sources"), ...names.map(slug), sources, close("sources", complete));
+      await sink.release();
+    }
+    const made = namesIn(join(folder, "sources"));
+    expect(made).toHaveLength(2);
+    for (const [nth, name] of made.entries()) {
+      expect(name).toMatch(/^full-\d{9}$/);
+      const [inside = "", ...more] = namesIn(join(folder, "sources", name));
+      expect(more).toEqual([]);
+      expect(readFileSync(join(folder, "sources", name, inside), "utf8")).toBe(`{"slug":"${"ac"[nth]}"}\n`);
+    }
+  });
+
   it("keeps few rows in memory and no file open during a refresh of many windows", async () => {
     const folder = await tempDir();
     const people = join(folder, "people");
@@ -89,6 +136,31 @@ describe("the folder of read --output", () => {
     const files = existsSync("/proc/self/fd") ? readdirSync("/proc/self/fd") : [];
     const names = files.map((fd) => attempt(() => readlinkSync(`/proc/self/fd/${fd}`)) ?? "");
     expect(names.filter((name) => name.startsWith(people))).toEqual([]);
+    await sink.release();
+  });
+
+  it("leaves nothing hidden behind a write that fails, and takes nothing afterwards", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    await emit(open("people"), row(1), at("1"), close("people"));
+    rmSync(join(folder, "state.json.previous"));
+    mkdirSync(join(folder, "state.json.previous"));
+    await emit(open("people"), row(2), at("2"));
+    await expect(emit(close("people"))).rejects.toThrow(OutputError);
+    const names = namesIn(join(folder, "people"));
+    expect(names).toHaveLength(1);
+    await emit(row(3), at("3"), close("people"));
+    expect(namesIn(join(folder, "people"))).toEqual(names);
+    await sink.release();
+    expect(namesIn(folder)).toEqual(["people", "state.json", "state.json.previous"]);
+    expect(stateIn(folder).bookmarks.people.discoveredAt).toBe("1");
+  });
+
+  it("calls it a failure of the output that no folder of a stream can be made", async () => {
+    const folder = await tempDir();
+    const { sink, emit } = await sinkOf(folder);
+    rmSync(folder, { recursive: true });
+    await expect(emit(open("people"))).rejects.toThrow(OutputError);
     await sink.release();
   });
 

@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { readdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { Lock, type LockRuntime, RENEW_MS, STALE_MS } from "../../../src/output/files/lock.ts";
@@ -76,6 +77,16 @@ describe("Lock", () => {
     expect(readdirSync("/proc/self/fd").filter(isOurs)).toEqual([]);
   });
 
+  it("is next to the file, for its owner only, and is gone after the release", async () => {
+    const lock = await acquire(file, runtime());
+    expect(await readdir(folder)).toEqual(["state.json.lock"]);
+    expect(statSync(`${file}.lock`).mode & 0o777).toBe(0o600);
+    await lock.check();
+    await lock.release();
+    await lock.release();
+    expect(await readdir(folder)).toEqual([]);
+  });
+
   it("refuses a second run as soon as the lock is renewed, and names its owner", async () => {
     const lock = await acquire(file, runtime());
     const notices: string[] = [];
@@ -94,6 +105,14 @@ describe("Lock", () => {
     expect(clock.now).toBeGreaterThanOrEqual(STALE_MS);
     expect(clock.now).toBeLessThan(STALE_MS + 12_000);
     await lock.check();
+  });
+
+  it("is taken as soon as the run that had it ends", async () => {
+    const first = await acquire(file, runtime());
+    const second = acquire(file, runtime());
+    await first.release();
+    await (await second).release();
+    expect(clock.now).toBeLessThan(STALE_MS);
   });
 
   it("belongs to one of many runs that take over at the same moment", async () => {
@@ -119,7 +138,7 @@ describe("Lock", () => {
     expect(existsSync(`${file}.lock`)).toBe(true);
   });
 
-  it("is not renewed by the run that lost it", async () => {
+  it("is never renewed in the name of another run", async () => {
     const { process } = await killedRun();
     const lock = await acquire(file, runtime());
     process.frozen = false;
@@ -137,7 +156,7 @@ describe("Lock", () => {
   it.each([
     ["a pipe", (path: string) => execFileSync("mkfifo", [path])],
     ["a link that leads nowhere", (path: string) => symlink("nowhere", path)],
-  ])("is refused at once if it is %s", async (_, make) => {
+  ])("waits for no lock that is %s", async (_, make) => {
     await make(`${file}.lock`);
     await expect(acquire(file, runtime())).rejects.toThrow(/^Cannot read the lock ".*": it is not a regular/);
   });
@@ -148,6 +167,19 @@ describe("Lock", () => {
     const notices: string[] = [];
     await (await acquire(file, { ...runtime(), notify: (text) => notices.push(text) })).release();
     expect(notices.join()).toMatch(/^Found the lock "[^"]*"\. If/);
+  });
+
+  it("names its owner, and changes every 10 seconds at a constant length", async () => {
+    await acquire(file, { ...runtime(), processes: { ownName: "its name", stateOf: () => "unknown" } });
+    await clock.of().sleep(3.5 * RENEW_MS);
+    expect(disk.wrote.map((text) => JSON.parse(text))).toEqual(
+      [0, 1, 2, 3].map((renewals) => ({
+        ...{ token: expect.stringMatching(/^[0-9a-f]{32}$/), started: "2026-03-20T00:00:00.000Z" },
+        ...{ host: hostname(), pid: 12, process: "its name", renewals: `00000000000${renewals}` },
+      })),
+    );
+    expect(new Set(disk.wrote.map(({ length }) => length)).size).toBe(1);
+    expect(await readFile(`${file}.lock`, "utf8")).toBe(disk.wrote.at(-1));
   });
 
   it("is not taken where the disk is full, and leaves nothing there", async () => {
@@ -166,7 +198,7 @@ describe("Lock", () => {
     await lock.check();
   });
 
-  it("is looked for twice, because a run that moved it away by mistake puts it back at once", async () => {
+  it("is looked for twice, because who has moved it away by mistake puts it back at once", async () => {
     const slept: number[] = [];
     const sleep = async (ms: number, signal?: AbortSignal): Promise<void> => {
       if (signal !== undefined) return clock.of().sleep(ms, signal);
