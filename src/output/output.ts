@@ -162,6 +162,7 @@ class Output {
     return {
       folder: this.#stats.destination.output,
       isCounted: this.#config?.verifyCounts !== false,
+      isIgnoring: (this.#config?.ignoreMissingDays ?? []).length > 0,
       isOpen: (this.#config?.endDate ?? null) === null,
       isForPerson: this.#options.audience === "person",
       mustAct:

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { joined, type Part, plural, shown } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
-import type { Mask } from "../protocol/mask.ts";
+import { SOURCES } from "../catalog/streams.ts";
 import { type Coverage, covered, type Span } from "../sync/coverage.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { filterText } from "../sync/state.ts";
@@ -15,7 +15,9 @@ type Ending = {
   readonly folder: string | undefined;
   /** Whether the service's counts prove the rows. */
   readonly isCounted: boolean;
-  /** Whether a person runs the program, and not a platform. */
+  /** Whether days are left out that the service can never send. */
+  readonly isIgnoring: boolean;
+  /** Whether a person runs it, and not a platform. */
   readonly isForPerson: boolean;
   /** Whether later days can have new rows. */
   readonly isOpen: boolean;
@@ -89,7 +91,9 @@ function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: End
   return ending.isOpen && "Run again for what is new";
 }
 
-const sumOf = (streams: readonly StreamSummary[], field: "files" | "file_bytes" | "cut_exports"): number =>
+type Counted = "files" | "file_bytes" | "cut_exports" | "failed_exports";
+
+const sumOf = (streams: readonly StreamSummary[], field: Counted): number =>
   streams.reduce((sum, stream) => sum + (stream[field] ?? 0), 0);
 
 /** Whether the run submitted jobs, or jobs are open. */
@@ -107,14 +111,28 @@ function spentText({ stream, spent }: StreamSummary): Part {
   return text !== "" && `${stream}: ${text}`;
 }
 
-/** "3 exports were cut and read again; every row is proven"; false: the run saw no cut export. */
-function repairText({ streams, outcome }: RunSummary, isCounted: boolean): Part {
-  const cut = sumOf(streams, "cut_exports");
-  if (cut === 0) return false;
-  const again = `${plural(cut, "export")} ${cut === 1 ? "was" : "were"} cut and read again`;
+/** "3 exports were cut and read again; every row is proven"; false: none was cut or failed. */
+function repairText({ streams, outcome }: RunSummary, { isCounted, isIgnoring }: Ending): string | false {
+  const [cut, failed] = [sumOf(streams, "cut_exports"), sumOf(streams, "failed_exports")];
+  if (cut + failed === 0) return false;
+  const were = (count: number): string => (count === 1 ? "was" : "were");
+  const again = [
+    cut > 0 && `${plural(cut, "export")} ${were(cut)} cut and read again`,
+    failed > 0 && `${plural(failed, "export")} failed and ${were(failed)} read again`,
+  ]
+    .filter(Boolean)
+    .join(", ");
   if (!isCounted) return again;
-  const rows = { complete: "every row", paused: "every row so far" }[String(outcome)];
-  return `${again}; ${(streams.every(isProven) && rows) || "not every row"} is proven`;
+  // The list of sources ends by itself, and needs no count.
+  const isProven = streams.every(
+    ({ stream, missing_days: missing, recheck, windows }) =>
+      missing.length + recheck.length === 0 &&
+      (stream === SOURCES.name || windows.every(({ counted }) => counted !== null)),
+  );
+  const rows = isIgnoring ? "every row outside ignore_missing_days" : "every row";
+  if (outcome === "complete" && isProven) return `${again}; ${rows} is proven`;
+  if (outcome === "paused" && isProven) return `${again}; ${rows} so far is proven`;
+  return `${again}; not every row is proven`;
 }
 
 /** Whether the counts prove all rows. Without a cut export, the count of a range may be absent. */

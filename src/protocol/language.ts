@@ -65,6 +65,6 @@ function cutText({ stream, days, shown: rows, counted }: EventOf<"cut">): string
   const arrived =
     counted !== null && rows < counted
       ? `${shown(rows)} of ${plural(counted, "row")} arrived`
-      : `the answer broke off after ${plural(rows, "row")}`;
+      : `the answer failed after ${plural(rows, "row")}`;
   return `${stream}, ${days}: ${arrived}; reading again`;
 }

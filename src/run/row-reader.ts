@@ -1,4 +1,4 @@
-import { BodyError, DataError, NotFoundError } from "../base/errors.ts";
+import { BodyError, ConfigError, DataError, NotFoundError } from "../base/errors.ts";
 import { isObject, objectOf } from "../base/json.ts";
 import { fromLatin1 } from "../base/text.ts";
 import { dayOf, instant } from "../base/time.ts";
@@ -66,6 +66,8 @@ export class RowReader implements Reader {
         break;
       }
     } catch (error) {
+      // The list is on the plan, so a run reads the stream, and fails.
+      if (error instanceof ConfigError && error.scope === "stream") throw new ConfigError(error.message);
       if (!(error instanceof BodyError)) throw error;
       hasKey = false;
     }

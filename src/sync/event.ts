@@ -131,12 +131,13 @@ export type Notice = { readonly stream?: string | undefined } & (
       readonly metric?: { readonly tags: { readonly stream: string } };
     }
   /**
-   * An attempt lacked rows or broke off, so its days are read again. `shown`: the number of rows that arrived.
-   * `to`: the last day; null: up to now, or rows without a date. `counted`: null if unknown.
+   * An attempt lacked rows or broke off. Its days are read again. `to`: the last day; null: up to now, or without a date.
+   * `shown`: the rows that arrived; `counted`: null if unknown. `isCut`: rows lack, and some arrived or no error says why.
    */
   | {
       readonly kind: "cut";
       readonly isExport: boolean;
+      readonly isCut: boolean;
       readonly days: string;
       readonly to: string | null;
       readonly shown: number;

@@ -48,14 +48,18 @@ export async function* readWindow(planned: Planned, rules: RunRules, whole?: Pas
   throw new BodyError(text, { cause });
 }
 
-/** Reports an attempt that lacked rows or broke off. */
-function notifyCut(attempt: Attempt, { window, count, shown, counted, isClean, rules }: Pass): void {
-  // Otherwise rows moved during the attempt. The two ends of a list may lack rows without a date although nothing failed.
-  const lacksRows = !isClean || (count.known && shown < counted);
-  if (!lacksRows || attempt === "ends") return;
+/** Whether the latest attempt lacked rows or broke off. If it did not, rows moved while they were read. */
+const lacksRows = ({ isClean, count, shown, counted }: Pass): boolean =>
+  !isClean || (count.known && shown < counted);
+
+function notifyCut(attempt: Attempt, pass: Pass): void {
+  const { window, count, shown, counted, latest, rules } = pass;
+  // The two ends of a list may not have all rows without a date, which is no failure.
+  if (attempt === "ends") return;
   const rows = { shown, counted: count.known ? counted : null };
   const days = { days: describe(window), to: window.kind === "closed" ? window.to : null };
-  rules.service.notify({ kind: "cut", isExport: attempt === "export", ...days, ...rows });
+  const isCut = (pass.isClean || latest.distinct > 0) && !(count.known && shown >= counted);
+  rules.service.notify({ kind: "cut", isExport: attempt === "export", isCut, ...days, ...rows });
 }
 
 /** Makes one attempt. An error in the content of an answer ends only the attempt; every other error ends the stream. */

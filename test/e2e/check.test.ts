@@ -196,6 +196,13 @@ describe("check", () => {
     ["failures", /./, 500, {}, /the service failed/],
     ["a failing export", /people\/stream$/, 500, {}, undefined],
     ["a plan without people", /people/, 403, refusedAs("ENDPOINT_NOT_ON_PLAN"), undefined],
+    [
+      "a plan without an export",
+      /people\/stream$/,
+      403,
+      refusedAs("ENDPOINT_NOT_ON_PLAN"),
+      /people .*plan of/,
+    ],
     ["another refusal", /sources$/, 403, refusedAs("FORBIDDEN"), /sources.*FORBIDDEN/],
   ])("agrees with a sync about a service with %s", async (_, path, status, body, message) => {
     const config = await serviceWith([[path, status, body]]);

@@ -172,7 +172,8 @@ describe("read --output", () => {
     const folder = await tempDir();
     const summary = join(folder, "summary.json");
     const config = await configFor(sandbox);
-    const args = ["read", "--config", config, "--output", join(folder, "contacts"), "--summary", summary];
+    const ignoring = await configFor(sandbox, { ignore_missing_days: ["2020-01-01"] });
+    let args = ["read", "--config", config, "--output", join(folder, "contacts"), "--summary", summary];
     const ended = async (...faults: readonly string[]) => {
       sandbox.fault(...faults);
       const { code, stderr } = await run(CONNECTOR, args, { clock: hurriedClock() });
@@ -189,6 +190,19 @@ describe("read --output", () => {
     const quiet = await ended();
     expect([quiet.code, quiet.cut, quiet.stderr.includes("again;")]).toEqual([0, 0, false]);
     rmSync(join(folder, "contacts"), { recursive: true });
+    const failed = await ended("status=500:times=1:path=people/stream");
+    expect([failed.code, failed.cut]).toEqual([0, 0]);
+    expect(failed.stderr).toContain(". 1 export failed and was read again; every row is proven. ");
+    args = ["read", "--config", config, "--output", join(folder, "uncounted"), "--summary", summary];
+    const uncounted = await ended("no-company-list", "garbage:times=1:path=people/stream");
+    expect(uncounted.stderr).toMatch(/people, .*: the answer failed after 402 rows; reading again\n/);
+    expect(uncounted.stderr).toContain(". 1 export failed and was read again; not every row is proven. ");
+    args = ["read", "--config", ignoring, "--output", join(folder, "ignoring"), "--summary", summary];
+    const other = await ended("end:times=3:path=people/stream");
+    expect(other.stderr).toMatch(
+      /\d exports? w.* cut and read again; every row outside ignore_missing_days is proven\. /,
+    );
+    args = ["read", "--config", config, "--output", join(folder, "lost"), "--summary", summary];
     const lost = await ended("omit=1:lists=too:times=always");
     expect([lost.code, lost.cut > 0]).toEqual([1, true]);
     expect(lost.stderr).toMatch(/\d+ exports were cut and read again; not every row is proven\. /);
