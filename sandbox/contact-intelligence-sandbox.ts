@@ -31,6 +31,8 @@ async function main(): Promise<void> {
   const abort = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, () => abort.abort(new Interrupted(signal)));
+  // The reader of a pipe may stop early (head).
+  process.stdout.on("error", () => abort.abort(new Interrupted("SIGTERM")));
   try {
     process.exitCode = await run(process.argv.slice(2), abort.signal);
   } catch (error) {

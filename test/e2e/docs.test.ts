@@ -1,4 +1,4 @@
-import { execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
@@ -202,6 +202,12 @@ it("the demo repairs a cut export, by commands that work when they are typed", a
   await writeFile(join(folder, "config.json"), config.replace(/http:[^"]*/, sandbox.url));
   const text = typed.map(([, words]) => words).join("\n");
   await runBlock({ page: "demo", line: 1, language: "sh", text, claim: undefined }, folder, sandbox);
+});
+
+it("the demo ends without an error when its reader stops early", async () => {
+  const started = (child: ChildProcess) => child.stdout?.once("data", () => child.stdout?.destroy());
+  const { signal, stderr } = await run(SANDBOX, ["demo"], { asProcess: true, started });
+  expect([signal, stderr]).toEqual(["SIGTERM", ""]);
 });
 
 it.each([
