@@ -33,39 +33,40 @@ export type RunSummary = Cost & {
   readonly streams: readonly StreamSummary[];
 };
 
-/** One stream of a run: what was delivered, what it took, and where it ended. */
-export type StreamSummary = Cost & {
-  readonly stream: string;
-  /** `interrupted`, too, while it is being read. */
-  readonly outcome: "complete" | "paused" | "incomplete" | "interrupted";
-  readonly error: string | null;
-  /** Those in files that can be seen, or those that came where none are written. */
-  readonly rows: number;
-  /** Those among the rows that came whose days were read again in turn. */
-  readonly reread_rows: number;
-  readonly expected_rows: number | null;
-  /** Each window that the state covers, in their order; none for a stream of jobs. */
-  readonly windows: readonly WindowRecord[];
-  /** Exports that sent some of their rows, so that their days were read again. */
-  readonly cut_exports: number;
-  /** Exports that sent no row, or all rows and then an error. Their days were read again. */
-  readonly failed_exports: number;
-  /** Rows, records and items that `suppress_file` kept back. */
-  readonly suppressed: number;
-  readonly missing_days: readonly string[];
-  /** Ranges of days that the next run checks again. */
-  readonly recheck: readonly (readonly [first: string, last: string])[];
-  readonly time_limit_reached: boolean;
-  /** Up to where all rows are delivered: a day or a moment. */
-  readonly saved_up_to: string | null;
-  /** Files that were published, and their bytes; null: none are written. */
-  readonly files: number | null;
-  readonly file_bytes: number | null;
-  readonly state_before: unknown;
-  /** The last state whose records had left. */
-  readonly state_after: StreamState | null;
-  /** The purchases of jobs in this run; null for other streams. */
-  readonly spent: Spent | null;
+export type StreamSummary = Cost & Readonly<StreamFacts>;
+
+type StreamFacts = {
+  stream: string;
+  /** `interrupted` also means that the run still reads the stream. */
+  outcome: "complete" | "paused" | "incomplete" | "interrupted";
+  error: string | null;
+  /** The rows in visible files; without files, the rows that arrived. */
+  rows: number;
+  /** The rows that arrived although an earlier run had proven their days (`reread_days`). */
+  reread_rows: number;
+  expected_rows: number | null;
+  /** Each range of days that the state covers, in the order of reading; empty for a stream of jobs. */
+  windows: readonly WindowRecord[];
+  /** The exports that sent a part of their rows. The program reads their days again. */
+  cut_exports: number;
+  /** The exports that sent no row, or all rows and an error. The program reads their days again. */
+  failed_exports: number;
+  /** The rows, records and items that the program removed because of `suppress_file`. */
+  suppressed: number;
+  missing_days: readonly string[];
+  /** The ranges of days that the next run checks again. */
+  recheck: readonly (readonly [first: string, last: string])[];
+  time_limit_reached: boolean;
+  /** The day or the moment up to which all rows are delivered. */
+  saved_up_to: string | null;
+  /** The number of published files, and their bytes; null: the run writes no files. */
+  files: number | null;
+  file_bytes: number | null;
+  state_before: unknown;
+  /** The last state whose records have left the program. */
+  state_after: StreamState | null;
+  /** The purchases of jobs in this run; null for streams without jobs. */
+  spent: Spent | null;
 };
 
 /** A moment (monotonic ms), and the requests until then. */
@@ -74,35 +75,7 @@ type Mark = { readonly at: number; readonly usage: Usage };
 /** A stream between its start and its end. */
 type StreamRecord = { readonly from: Mark; to?: Mark; arrived: number; readonly facts: StreamFacts };
 
-/** The part of a summary that events add up. */
-type Sums =
-  | "reread_rows"
-  | "expected_rows"
-  | "windows"
-  | "cut_exports"
-  | "failed_exports"
-  | "suppressed"
-  | "files"
-  | "file_bytes"
-  | "state_after"
-  | "spent";
-
-/** A stream's first and last event, and the sums of those between. */
-type StreamRecord = {
-  readonly opened: Extract<Event, { kind: "open" }>;
-  readonly from: Mark;
-  closed?: Closed;
-  to?: Mark;
-  arrived: number;
-  /** Rows in files that can be seen. */
-  published: number;
-  readonly sums: { -readonly [Name in Sums]: StreamSummary[Name] };
-};
-
-/**
- * Days that are read again, and the rows that they lacked; 0: unknown. `to`: the last day; null: up to now. `arrived`: the
- * rows of the stream until then.
- */
+/** A range of days that the program reads again. */
 type Cut = {
   readonly days: string;
   /** The last day; null: up to now. */
@@ -211,16 +184,11 @@ export class RunStats {
 
   #open({ stream, before = null }: EventOf<"open">): void {
     const files = this.destination.output === undefined ? null : 0;
-    const none = { expected_rows: null, state_after: null, spent: null };
-    const sums = {
-      ...none,
-      reread_rows: 0,
-      windows: [],
-      cut_exports: 0,
-      failed_exports: 0,
-      suppressed: 0,
-      files,
-      file_bytes: files,
+    const facts: StreamFacts = {
+      ...{ stream, outcome: "interrupted", error: null, time_limit_reached: false },
+      ...{ rows: 0, reread_rows: 0, expected_rows: null, windows: [], suppressed: 0 },
+      ...{ cut_exports: 0, failed_exports: 0 },
+      ...{ files, file_bytes: files, spent: null, state_before: before, ...factsOf(null) },
     };
     this.#cuts = [];
     this.#streams.push({ from: this.#mark(), arrived: 0, facts });
@@ -235,17 +203,11 @@ export class RunStats {
     const { facts } = stream;
     if (event.kind === "estimate") facts.expected_rows = event.rows;
     if (event.kind === "records") {
-      stream.arrived += event.lines.length;
-      if (event.why === "turn") sums.reread_rows += event.lines.length;
-      sums.suppressed += event.suppressed ?? 0;
-    }
-    if (event.kind === "cut") {
-      if (event.isExport) sums[event.isCut ? "cut_exports" : "failed_exports"] += 1;
-      const { days, to, counted, shown } = event;
-      const cut = { days, to, missing: Math.max(0, (counted ?? 0) - shown), arrived: stream.arrived };
-      // Jobs may read the rows of another stream, and no checkpoint of theirs says when.
-      if (event.stream === stream.opened.stream)
-        this.#cuts = [...this.#cuts.filter((one) => one.days !== days), cut];
+      const { length } = event.lines;
+      stream.arrived += length;
+      if (facts.files === null) facts.rows += length;
+      if (event.why === "turn") facts.reread_rows += length;
+      facts.suppressed += event.suppressed ?? 0;
     }
     if (event.kind === "cut") this.#cut(stream, event);
     if (event.kind === "checkpoint") {
@@ -258,8 +220,8 @@ export class RunStats {
   }
 
   #cut({ facts, arrived }: StreamRecord, event: EventOf<"cut">): void {
-    const { stream, days, to, counted, shown, isExport } = event;
-    if (isExport) facts.cut_exports += 1;
+    const { stream, days, to, counted, shown, isExport, isCut } = event;
+    if (isExport) facts[isCut ? "cut_exports" : "failed_exports"] += 1;
     // Jobs may read the rows of another stream, and their checkpoints do not say when.
     if (stream !== facts.stream) return;
     const completeAt = counted !== null && counted > shown ? arrived + counted - shown : null;

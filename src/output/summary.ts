@@ -1,7 +1,8 @@
 import { dirname } from "node:path";
 import { joined, type Part, plural, shown } from "../base/text.ts";
 import { BEGINNING } from "../base/time.ts";
-import { SOURCES } from "../catalog/streams.ts";
+import { JOB_STREAMS, SOURCES } from "../catalog/streams.ts";
+import type { Mask } from "../protocol/mask.ts";
 import { type Coverage, covered, type Span } from "../sync/coverage.ts";
 import type { WindowRecord } from "../sync/event.ts";
 import { filterText } from "../sync/state.ts";
@@ -15,9 +16,9 @@ type Ending = {
   readonly folder: string | undefined;
   /** Whether the service's counts prove the rows. */
   readonly isCounted: boolean;
-  /** Whether days are left out that the service can never send. */
+  /** Whether `ignore_missing_days` leaves out days. */
   readonly isIgnoring: boolean;
-  /** Whether a person runs it, and not a platform. */
+  /** Whether a person runs the program, and not a platform. */
   readonly isForPerson: boolean;
   /** Whether later days can have new rows. */
   readonly isOpen: boolean;
@@ -60,8 +61,8 @@ export function endText(summary: RunSummary, ending: Ending): string {
   const only = sample === undefined ? "" : ` (a sample of at most ${plural(sample, "row")} a stream)`;
   const sentences = [
     `Run ${outcome}${only}${rowsText(summary)}${filesText(streams, ending.folder)}`,
-    ...streams.map(spentText),
-    repairText(summary, ending.isCounted),
+    ...streams.map((stream) => spentText(stream, streams)),
+    repairText(summary, ending),
     isGood && sample === undefined && ending.isCounted && provenText(streams),
     isGood ? nextText(summary, ending) : outcome !== "interrupted" && savedText(summary, ending),
   ];
@@ -91,18 +92,21 @@ function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: End
   return ending.isOpen && "Run again for what is new";
 }
 
-type Counted = "files" | "file_bytes" | "cut_exports" | "failed_exports";
+type Sum = "files" | "file_bytes" | "cut_exports" | "failed_exports";
 
-const sumOf = (streams: readonly StreamSummary[], field: Counted): number =>
+const sumOf = (streams: readonly StreamSummary[], field: Sum): number =>
   streams.reduce((sum, stream) => sum + (stream[field] ?? 0), 0);
 
 /** Whether the run submitted jobs, or jobs are open. */
 const hasJobs = ({ spent }: StreamSummary): boolean => spent !== null && spent.submissions + spent.open > 0;
 
-/** "company_lookups: 2 submitted, 4 credits used, 1 still open" */
-function spentText({ stream, spent }: StreamSummary): Part {
+/** "company_lookups: 2 submitted, 4 credits used, 1 still open". The first stream of a setting shows the open jobs. */
+function spentText({ stream, spent }: StreamSummary, streams: readonly StreamSummary[]): Part {
   if (spent === null) return false;
-  const { submissions, credits, open } = spent;
+  const settingOf = (name: string) => JOB_STREAMS.find((spec) => spec.name === name)?.setting;
+  const first = streams.find((other) => settingOf(other.stream) === settingOf(stream));
+  const open = first?.stream === stream ? spent.open : 0;
+  const { submissions, credits } = spent;
   const text = joined([
     submissions > 0 && `${shown(submissions)} submitted`,
     credits > 0 && `${plural(credits, "credit")} used`,
@@ -111,33 +115,25 @@ function spentText({ stream, spent }: StreamSummary): Part {
   return text !== "" && `${stream}: ${text}`;
 }
 
-/** "3 exports were cut and read again; every row is proven"; false: none was cut or failed. */
-function repairText({ streams, outcome }: RunSummary, { isCounted, isIgnoring }: Ending): string | false {
+/** "3 exports were cut and read again; every row is proven"; false: no export was cut or failed. */
+function repairText({ streams, outcome }: RunSummary, { isCounted, isIgnoring }: Ending): Part {
   const [cut, failed] = [sumOf(streams, "cut_exports"), sumOf(streams, "failed_exports")];
   if (cut + failed === 0) return false;
-  const were = (count: number): string => (count === 1 ? "was" : "were");
-  const again = [
+  const were = (exports: number): string => (exports === 1 ? "was" : "were");
+  const again = joined([
     cut > 0 && `${plural(cut, "export")} ${were(cut)} cut and read again`,
     failed > 0 && `${plural(failed, "export")} failed and ${were(failed)} read again`,
-  ]
-    .filter(Boolean)
-    .join(", ");
+  ]);
   if (!isCounted) return again;
-  // The list of sources ends by itself, and needs no count.
-  const isProven = streams.every(
-    ({ stream, missing_days: missing, recheck, windows }) =>
-      missing.length + recheck.length === 0 &&
-      (stream === SOURCES.name || windows.every(({ counted }) => counted !== null)),
-  );
-  const rows = isIgnoring ? "every row outside ignore_missing_days" : "every row";
-  if (outcome === "complete" && isProven) return `${again}; ${rows} is proven`;
-  if (outcome === "paused" && isProven) return `${again}; ${rows} so far is proven`;
-  return `${again}; not every row is proven`;
+  const all = isIgnoring ? "every row outside ignore_missing_days" : "every row";
+  const rows = { complete: all, paused: `${all} so far` }[String(outcome)];
+  return `${again}; ${(streams.every(isProven) && rows) || "not every row"} is proven`;
 }
 
-/** Whether the counts prove all rows. Without a cut export, the count of a range may be absent. */
-const isProven = ({ missing_days: missing, recheck, cut_exports: cuts, windows }: StreamSummary): boolean =>
-  missing.length + recheck.length === 0 && (cuts === 0 || windows.every(({ counted }) => counted !== null));
+/** Whether the counts prove all rows. The list of sources says itself where it ends, so it needs no count. */
+const isProven = ({ stream, missing_days: missing, recheck, windows }: StreamSummary): boolean =>
+  missing.length + recheck.length === 0 &&
+  (stream === SOURCES.name || windows.every(({ counted }) => counted !== null));
 
 /** The days that are proven in every stream with days, or the days that are not; false: no stream has days. */
 function provenText(streams: readonly StreamSummary[]): Part {
@@ -186,7 +182,8 @@ export function savedText(summary: RunSummary, { isForPerson, mustAct }: Ending)
 }
 
 function savedStreamText({ stream, saved_up_to: until, files, rows }: StreamSummary): string {
-  const inFiles = files === null ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
+  const inFiles =
+    files === null || files === 0 ? "" : ` (${plural(rows, "row")} in ${plural(files, "new file")})`;
   return `${stream}${until === null ? "" : ` up to ${until}`}${inFiles}`;
 }
 

@@ -131,8 +131,9 @@ export type Notice = { readonly stream?: string | undefined } & (
       readonly metric?: { readonly tags: { readonly stream: string } };
     }
   /**
-   * An attempt lacked rows or broke off. Its days are read again. `to`: the last day; null: up to now, or without a date.
-   * `shown`: the rows that arrived; `counted`: null if unknown. `isCut`: rows lack, and some arrived or no error says why.
+   * An attempt lacked rows or broke off, so its days are read again. `shown`: the number of rows that arrived.
+   * `to`: the last day; null: up to now, or rows without a date. `counted`: null if unknown.
+   * `isCut`: a part of the rows arrived, or the answer ended without an error; otherwise the attempt failed.
    */
   | {
       readonly kind: "cut";

@@ -48,17 +48,15 @@ export async function* readWindow(planned: Planned, rules: RunRules, whole?: Pas
   throw new BodyError(text, { cause });
 }
 
-/** Whether the latest attempt lacked rows or broke off. If it did not, rows moved while they were read. */
-const lacksRows = ({ isClean, count, shown, counted }: Pass): boolean =>
-  !isClean || (count.known && shown < counted);
-
+/** Reports an attempt that lacked rows or broke off. */
 function notifyCut(attempt: Attempt, pass: Pass): void {
-  const { window, count, shown, counted, latest, rules } = pass;
-  // The two ends of a list may not have all rows without a date, which is no failure.
-  if (attempt === "ends") return;
+  const { window, count, shown, counted, isClean, latest, rules } = pass;
+  const isShort = count.known && shown < counted;
+  // Otherwise rows moved during the attempt. The two ends of a list may lack rows without a date although nothing failed.
+  if ((isClean && !isShort) || attempt === "ends") return;
   const rows = { shown, counted: count.known ? counted : null };
   const days = { days: describe(window), to: window.kind === "closed" ? window.to : null };
-  const isCut = (pass.isClean || latest.distinct > 0) && !(count.known && shown >= counted);
+  const isCut = (isShort || !count.known) && (isClean || latest.distinct > 0);
   rules.service.notify({ kind: "cut", isExport: attempt === "export", isCut, ...days, ...rows });
 }
 

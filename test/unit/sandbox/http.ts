@@ -3,7 +3,6 @@ import type { Sandbox } from "../../../sandbox/server.ts";
 
 export const PEOPLE = "/api/v1/public/people";
 export const STREAM = "/api/v1/public/people/stream";
-export const SOURCES = "/api/v1/public/sources";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -15,11 +14,8 @@ export type Got = {
 
 /** An ordinary request with the sandbox's key. Rejects if the body does not end properly. */
 export async function get(sandbox: Sandbox, path: string, headers: Headers = {}): Promise<Got> {
-  return await ask(`${sandbox.url}${path}`, { headers: { "x-api-key": sandbox.key, ...headers } });
-}
-
-export async function ask(url: string, options: Parameters<typeof request>[1]): Promise<Got> {
-  const answer = await request(url, options);
+  const sent = { "x-api-key": sandbox.key, ...headers };
+  const answer = await request(`${sandbox.url}${path}`, { headers: sent });
   const header = (name: string): string | undefined => answer.headers[name]?.toString();
   return { status: answer.statusCode, header, text: await answer.body.text() };
 }
@@ -47,5 +43,3 @@ export async function stream(sandbox: Sandbox, query = ""): Promise<Row[]> {
   if (status !== 200) throw new Error(`Cannot stream: ${status} ${text}`);
   return linesOf(text).map((line): Row => JSON.parse(line));
 }
-
-export const codeOf = ({ text }: Got): string => JSON.parse(text).error.code;
