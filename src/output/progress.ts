@@ -92,13 +92,15 @@ function cutTexts({ cut }: RunStats): readonly string[] {
   return [joined([missing, `reading ${cut.days} again`]), joined([missing, again]), missing || again, again];
 }
 
-/** The rows, the rate and the time left. */
+/** The rows, the rate, the time left and the open jobs. */
 function rowParts(current: NonNullable<RunStats["current"]>, expected?: number, percent: Part = false) {
-  const { arrived, requests, seconds } = current;
+  const { arrived, requests, seconds, spent } = current;
   const rate = seconds < SECONDS_BEFORE_RATE ? 0 : Math.round(arrived / seconds);
   const speed = rate > 0 && `${shown(rate)} rows/s`;
   const rows = plural(expected ?? arrived, "row");
-  if (expected === undefined) return [[rows, plural(requests, "request"), speed], [rows, speed], [rows]];
+  const jobs = spent !== null && spent.open > 0 && `waiting for ${plural(spent.open, "job")}`;
+  if (expected === undefined)
+    return [[rows, jobs, plural(requests, "request"), speed], [rows, jobs, speed], [rows]];
   const secondsLeft = rate === 0 ? 0 : (expected - arrived) / rate;
   const left =
     secondsLeft >= 1 &&
