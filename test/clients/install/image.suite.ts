@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await run("docker", ["volume", "rm", "-f", "contacts"]);
+  await run("docker", ["volume", "rm", "-f", "contact-data"]);
   await sandbox.close();
 });
 
