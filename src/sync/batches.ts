@@ -6,7 +6,7 @@ import type { Pass } from "./pass.ts";
 import type { Batch, Page } from "./service.ts";
 import { describe, type Window } from "./window.ts";
 
-/** A longer export may have no end, if it also has more than twice the counted rows. */
+/** After this number of rows, an attempt stops at twice the counted rows, because its answer may be endless. */
 const ENDLESS_ROWS = 10_000;
 /** Reading continues after this number of broken pages, so that the rows of the other pages are delivered. */
 const MAX_BROKEN_PAGES = 3;
@@ -36,8 +36,8 @@ async function* bounded(batches: AsyncIterable<Batch>, { window, count }: Pass):
 }
 
 /**
- * Reads pages until a page shows nothing new, or until a short page if all counted rows were shown.
- * @throws BodyError at the end if a page was broken
+ * Reads pages until a page shows no new row. A short page also ends the reading if all counted rows were shown.
+ * @throws BodyError after the last page if a page was broken
  */
 async function* readPages(pass: Pass): AsyncGenerator<Batch> {
   const { count, latest, rules } = pass;
@@ -69,7 +69,7 @@ async function* exportUndated(pass: Pass): AsyncGenerator<Batch> {
   for await (const batch of batches) yield undatedOf(batch);
 }
 
-/** Reads rows without a date from each end of the list, until a page has none or enough are found. */
+/** Reads the counted rows without a date from both ends of the list. Each end is read until a page has only dated rows. */
 async function* readEnds(pass: Pass): AsyncGenerator<Batch> {
   const page = async (number: number): Promise<Page> => {
     const found = await pass.rules.service.page(EVERYTHING, number);
@@ -96,8 +96,8 @@ async function* readEnds(pass: Pass): AsyncGenerator<Batch> {
 const undatedOf = (rows: Batch): Batch => rows.filter(({ cursor }) => !(instant(cursor ?? "") >= OLDEST));
 
 /**
- * Whether the list of everything ends at its total, if necessary by a second count.
- * A limit on totals would hide people without a date, because their number is the difference of two totals.
+ * Whether the list of everything has no row after its total. If a row is there, the service counts again.
+ * A service that limits its totals would hide people without a date. Their number is the difference of two totals.
  */
 export async function isCountedToTheEnd(pass: Pass): Promise<boolean> {
   const { service, verifyCounts } = pass.rules;

@@ -6,10 +6,10 @@ import { incompleteDays, incompleteRow, incompleteUndated } from "./incomplete.t
 import type { Outcome } from "./pass.ts";
 import { NO_FILTERS, type RowState } from "./state.ts";
 
-/** `missing`: the state's missing days. `more`: the number of additional proven spans, as `put` takes it. */
+/** `missing`: the missing days of the incoming state. `more`: the number of proven spans that a state may have above 24. */
 type DatedRun = { readonly yesterday: Day; readonly missing: readonly Day[]; readonly more: number };
 
-/** Turns outcomes into states. A state covers all windows before the first open window, and the ended parts of the open window. */
+/** Turns outcomes into states. A state covers all windows before the first unfinished window, and its ended parts. */
 export class Checkpoints {
   readonly #stream: string;
   readonly #days: DatedRun | undefined;
@@ -20,7 +20,7 @@ export class Checkpoints {
   /** The first window that has not ended, and whether the state covers parts of it. */
   #next = 0;
   #isPartial = false;
-  /** The missing days in a row before the next window. */
+  /** The consecutive missing days right before the next window. */
   #missing: readonly Outcome[] = [];
   /** The days, and the window of rows without a date, that no attempt of this run proved. */
   readonly #missingDays = new Map<Day, Outcome>();
@@ -45,7 +45,7 @@ export class Checkpoints {
     if (this.#days !== undefined) yield this.#checkpoint();
   }
 
-  /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the time of the run was over before its plan */
+  /** Yields the last checkpoint and the end of the stream. @param isTimeUp whether the run's time ended before the last window */
   *close(isTimeUp: boolean): Generator<Event> {
     const error = this.#incomplete();
     const { full_refresh } = this.#state;
@@ -63,7 +63,7 @@ export class Checkpoints {
   #checkpoint(): Event {
     const state = this.#saved;
     this.#written = JSON.stringify(state);
-    // The rows of the first open window may be delivered too, although the state does not cover them.
+    // The state covers a part of the first unfinished window, so all rows of this window may be delivered too.
     const windows = this.#next + (this.#isPartial ? 1 : 0);
     return { kind: "checkpoint", stream: this.#stream, state, windows, read: this.#read.splice(0) };
   }
@@ -93,7 +93,7 @@ export class Checkpoints {
     const { yesterday, missing, more } = this.#days;
     const to = window.kind === "closed" ? window.to : addDays(yesterday, -1);
     if (window.from > to) return;
-    // The days that were missing before this run do not show that the service is down now.
+    // Days that were missing before this run do not count: they do not show that the service is down now.
     if (!missing.includes(window.from)) this.#missing = missingInARow(this.#missing, outcome);
     const days = put(this.#state.days, [window.from, to], record.verdict, outcome.days, more);
     this.#state = { ...this.#state, days };
@@ -107,14 +107,14 @@ export class Checkpoints {
   }
 }
 
-/** The maximum number of days in a row that no attempt read to its end. */
+/** The maximum number of consecutive days that no attempt read to its end. */
 const MAX_UNREAD_DAYS = 2;
-/** The maximum number of days in a row that were not read to their end, or showed no counted row. */
+/** The maximum number of consecutive days that were not read to their end, or showed no counted row. */
 const MAX_MISSING_DAYS = 30;
 
 /**
- * Adds an outcome to the missing days in a row; a day of another kind ends the row.
- * @throws BodyError for too many, because an outage or a wrong count must not become years of missing days
+ * Adds an outcome to the consecutive missing days. A day that is not missing, or that shows rows to its end, empties the list.
+ * @throws BodyError for too many days, because an outage or a wrong count must not become years of missing days
  */
 function missingInARow(row: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
   const { verdict, shown } = outcome.record;

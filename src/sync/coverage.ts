@@ -61,7 +61,7 @@ export const clipped = (ranges: readonly DayRange[], [first, last]: DayRange): r
   });
 
 /**
- * Adds the result of a reading of days. It replaces a proven span within the days; a proven span with other days does not change.
+ * Adds the result of a reading of days. Replaces the proven spans within the days. A proven span that also has other days stays.
  * @param rowsByDay the rows of each day with rows, if the days are proven
  */
 export function put(
@@ -95,7 +95,7 @@ function provenSpans([first, last]: DayRange, rowsByDay: ReadonlyMap<Day, number
   });
 }
 
-/** Joins the two proven neighbours with the fewest rows, until 24 proven spans and `more` are left. */
+/** Joins the two proven neighbours with the fewest rows, until 24 + `more` proven spans are left. */
 export function joined(days: Coverage, more = 0): Coverage {
   const all = [...days];
   for (let rest = all.filter(isProven).length - MAX_PROVEN - more; rest > 0; rest--) {
@@ -108,7 +108,7 @@ export function joined(days: Coverage, more = 0): Coverage {
   return all;
 }
 
-/** The index of the first proven span with the fewest rows together with its neighbour, except the newest spans; or -1. */
+/** The index of the first of two proven neighbours with the fewest rows together. The newest spans are left out. -1: none. */
 function lightestPair(all: Coverage): number {
   let [lightest, fewest] = [-1, Number.POSITIVE_INFINITY];
   all.slice(0, -NEWEST).forEach((span, nth, { [nth + 1]: next }) => {

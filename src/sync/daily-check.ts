@@ -8,12 +8,12 @@ import { warn } from "./service.ts";
 import type { RowState } from "./state.ts";
 import { closedWindow } from "./window.ts";
 
-/** The maximum number of new sources that one check counts; the check of a first list counts all sources. */
+/** One check counts at most this number of new sources. The check of the first list counts all sources. */
 const MAX_NEW_SOURCES = 10;
-/** The share of the rows, and the least number of rows, that may differ between two keys of one organization. */
+/** Two keys of one organization may differ by this share of the rows, and always by `LEAST_SLACK` rows. */
 const SLACK = 0.01;
 const LEAST_SLACK = 3;
-/** For a new key, up to `TINY` rows are read again. Up to `SMALL` rows are read again if one span differs. */
+/** With a new key, a state of up to `TINY` rows is read again. Up to `SMALL` rows are read again if a span differs. */
 const SMALL = 20_000;
 const TINY = 100;
 
@@ -61,7 +61,7 @@ type CountSpan = (
   source?: { source: string },
 ) => Promise<number | undefined>;
 
-/** Removes spans that contain more rows than were proven, and lowers the number of spans that contain fewer rows. */
+/** Removes a span if the service counts more rows than were proven. If the service counts fewer, the span gets this count. */
 async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Promise<Coverage> {
   const believed = new Set(believedSpans(days, plan));
   const checked: Span[] = [];
@@ -74,7 +74,7 @@ async function checkSpans(days: Coverage, plan: ReadPlan, count: CountSpan): Pro
 
 /**
  * Compares counts to find out whether a new API key belongs to the same organization, because organizations must not mix.
- * Rows that disappeared from proven days must be among the newest rows, because people who are checked again move there.
+ * Rows that disappeared from proven days must be in the newest days. A person who is checked again moves to the newest days.
  * @throws ConfigError for a key of another organization, or if a count fails
  */
 async function checkKey(saved: RowState, { stream, service }: RowStream): Promise<Coverage> {
@@ -108,7 +108,7 @@ async function checkKey(saved: RowState, { stream, service }: RowStream): Promis
 
 /**
  * Removes the spans that contain rows of a new source, because the key could not read these rows before.
- * The counts of the spans may be equal anyway. A source stays new if it cannot be counted.
+ * The count of a span may be unchanged, because other rows may have disappeared. A source that cannot be counted stays new.
  */
 async function checkSources(
   state: RowState,
@@ -139,9 +139,9 @@ async function checkSources(
 }
 
 /**
- * Marks the proven spans whose turn it is to be read again, oldest reading first.
- * Each day reads one equal share of the rows, so that no span becomes older than `rereadDays`.
- * The limit is two shares for each day since the last check, or one span.
+ * Marks the proven spans that the run must read again. The span with the oldest reading is first.
+ * Each day reads one share of the rows (rows / `rereadDays`), so that no reading becomes older than `rereadDays`.
+ * A run reads at most two shares for each day since the last check, but at least one span.
  */
 export function withTurn(state: RowState, plan: ReadPlan, { rereadDays }: DaySettings, today: Day): RowState {
   if (rereadDays === 0 || state.full_refresh !== null || !plan.daily) return state;

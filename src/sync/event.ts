@@ -93,8 +93,8 @@ type StreamEvent =
       readonly why?: Why;
     } & LineBatch)
   /**
-   * A state after records. Every earlier record of the windows below `windows` is delivered; absent: every earlier record.
-   * Records of the last of these windows may follow. `read`: the windows since the last checkpoint.
+   * A state for the earlier records of the windows with a number below `windows`; absent: of all windows.
+   * Only the last of these windows may send more records. `read`: the windows since the last checkpoint.
    * `spent`: the purchases of the stream in this run so far.
    * `announces`: only this state contains a purchase, so the state must be durable before the run continues.
    */
@@ -107,7 +107,7 @@ type StreamEvent =
       readonly spent?: Spent;
       readonly announces?: boolean;
     }
-  /** `isTimeUp`: the time of the run was over before the plan of the stream. */
+  /** `isTimeUp`: the run's time ended before all planned windows were read. */
   | {
       readonly kind: "close";
       readonly stream: string;
@@ -121,7 +121,7 @@ type StreamEvent =
   | { readonly kind: "end" }
   | Notice;
 
-/** An event that may overtake records and checkpoints, because it covers no record. `stream`: its subject, if there is one. */
+/** An event that may be written before earlier records and checkpoints. `stream`: the stream that the event is about. */
 export type Notice = { readonly stream?: string | undefined } & (
   | {
       readonly kind: "log";

@@ -37,7 +37,7 @@ export const incompleteUndated = (stream: string, outcome: Outcome): BodyError =
     [outcome],
   );
 
-/** The error of too many missing days in a row. The state covers only the days before the row. */
+/** The error of too many consecutive missing days. The state covers only the days before the missing days. */
 export const incompleteRow = (missing: readonly Outcome[]): BodyError =>
   incomplete(
     `${plural(missing.length, "day")} in a row are incomplete, so the service seems to be unwell. ${listed(missing.map(dayText))}`,

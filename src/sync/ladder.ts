@@ -3,22 +3,22 @@ import type { Status } from "./coverage.ts";
 import type { Pass } from "./pass.ts";
 import type { Window } from "./window.ts";
 
-/** `ends` reads pages from both ends of the list of everything, because its order puts rows without a date there. */
+/** `ends` reads pages from both ends of the list of everything, because rows without a date are first or last in the list. */
 export type Attempt = "export" | "pages" | "ends" | "halve";
 export type Verdict = Status | "failed";
 type Next = Status | readonly Attempt[];
 
 /** The attempts at several closed days. */
 const RANGE: readonly Attempt[] = ["export", "export", "pages", "halve"];
-/** The attempts at a window without halves: a single day, the days from yesterday on, or a stream without days. */
+/** The attempts at a window that cannot be halved: a single day, the days from yesterday on, or a stream without days. */
 const WHOLE: readonly Attempt[] = ["export", "export", "export", "pages", "pages", "pages"];
 const WHOLE_AFTER_FAILURE: readonly Attempt[] = ["export", "pages", "pages", "pages", "export", "export"];
 const UNDATED: readonly Attempt[] = ["ends", "ends", "export", "export", "export"];
 
-/** A range of several days with more rows than these pages is halved, because reading more pages is slow. */
+/** A range of several days that needs more pages is halved, because reading many pages is slow. */
 const MAX_WALKED_PAGES = 20;
 
-/** The attempts at a window in their order. If no export proved the last window, only one export comes first. */
+/** The attempts at a window in their order. If no export proved the last window, the pages follow after one export. */
 export function attemptsAt(pass: Pass): readonly Attempt[] {
   const { window, count, rules } = pass;
   const isExported = rules.isExported && !rules.windowSize.exportsLackForm;
@@ -35,7 +35,7 @@ export function attemptsAt(pass: Pass): readonly Attempt[] {
 
 const hasSeveralDays = (window: Window): boolean => window.kind === "closed" && window.from < window.to;
 
-/** Whether the pages of a window may be read. Pages have no limit in windows without halves (a single day, an open window). */
+/** Whether the pages of a window may be read. Only a window that can be halved has a maximum number of pages. */
 function isWalkable({ window, count, after = count, rules }: Pass): boolean {
   const { known, rows } = after;
   const isShort = known && rows <= MAX_WALKED_PAGES * rules.service.pageSize;
@@ -47,8 +47,8 @@ export function whatFollows(attempt: Attempt, verdict: Verdict, left: readonly A
   const { exportsLackForm } = pass.rules.windowSize;
   if (verdict === "failed") return left.filter((one) => one !== "export" || !exportsLackForm);
   if (verdict !== "again" || pass.why !== "retry") return verdict;
-  // Two runs counted more rows before the attempt than the attempt showed, but not after it. Either rows disappeared twice, or the
-  // export and the second count lack rows. The pages decide, because they read the rows in another way.
+  // In two runs, an attempt showed fewer rows than the first count, but all rows of the second count. Either rows disappeared in
+  // both runs, or the export and the second count lack rows. The pages decide, because the service reads pages in another way.
   if (attempt === "export" && isWalkable(pass)) return ["pages", ...left];
   return attempt === "export" || pass.latest.fresh === 0 ? "proven" : "again";
 }
@@ -77,7 +77,7 @@ export function judge(attempt: Attempt, pass: Pass): Verdict {
   return window.kind === "closed" && isClean && pass.latest.distinct >= after.rows ? "again" : "failed";
 }
 
-/** Whether an open window is proven. If it has days before yesterday, it must show exactly the counted rows and newer rows. */
+/** Whether an open window is proven. If it has days before yesterday, only newer rows may be added to the counted rows. */
 function showsOpen(pass: Pass, from: Day): boolean {
   const { count, after = count, isClean, latest } = pass;
   if (from >= pass.rules.yesterday) return isClean && latest.dated >= Math.min(count.rows, after.rows);

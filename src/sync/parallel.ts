@@ -1,7 +1,7 @@
-/** A part of an item; undefined: the item has ended. `index`: the number of items that began before the item. */
+/** `part`: a part of the item; undefined: the item has ended. `index`: the number of items that began before the item. */
 type Step<Item, Part> = { readonly index: number; readonly item: Item; readonly part: Part | undefined };
 
-/** `isLast`: whether no item follows. `begins`: decides right before an item whether it begins; false ends the items. */
+/** `isLast`: whether no item follows. `begins`: called right before an item; false: the item and later items are not read. */
 type Reader<Item, Part> = {
   readonly isLast: (item: Item) => boolean;
   readonly begins: (item: Item) => boolean;
@@ -49,7 +49,7 @@ export async function* parallel<Item, Part>(
   const lanes = new Map<Lane, Promise<readonly [Lane, IteratorResult<Step<Item, Part>, void>]>>();
   const ask = (one: Lane): void => {
     const turn = one.next().then((result) => [one, result] as const);
-    // The lane gets the last place, so that no lane waits forever.
+    // `Promise.race` takes the first lane that is ready. This lane moves to the end, so that no lane waits forever.
     lanes.delete(one);
     lanes.set(one, turn);
   };
@@ -63,7 +63,7 @@ export async function* parallel<Item, Part>(
       }
       yield value;
       ask(one);
-      // The first part does not wait for the plan of other items.
+      // Other lanes start only now, so that the first part does not wait until other items are planned.
       for (; more > 0; more--) ask(lane());
     }
   } finally {

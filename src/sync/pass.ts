@@ -22,7 +22,7 @@ export type Outcome = {
   readonly undated?: number | undefined;
   /** The newest shown cursor that may become the stream's cursor, as the service writes it. */
   readonly newest?: string | undefined;
-  /** For `missing`: whether an attempt reached its end. The service seems to be down if no attempt does. */
+  /** For `missing`: whether an attempt reached its end. If no attempt reached its end, the service seems to be down. */
   readonly isRead: boolean;
   /** The number of exports among the attempts. */
   readonly exports: number;
@@ -37,13 +37,13 @@ const UNDATED = 8;
 
 /**
  * The numbers of distinct keys that one attempt shows, also of suppressed rows. Two kinds of rows do not count: rows that moved from
- * closed days to yesterday or today, and rows without a required key. An unreadable cursor counts as dated and as undated.
+ * closed days to yesterday or today, and rows without a required key. A row with an unreadable cursor is dated and undated.
  */
 class ShownRows {
   distinct = 0;
   dated = 0;
   undated = 0;
-  /** Rows that the count must contain: their cursor is before the count, or too far after it for a new row. */
+  /** Rows that the count must contain. Their cursor is before the count, or more than a day after the count (a wrong date). */
   beforeCount = 0;
   /** Rows that no earlier attempt showed. */
   fresh = 0;
@@ -52,7 +52,7 @@ class ShownRows {
 
 /**
  * The attempts at a window under one count, and the rows that they show.
- * Numbers count distinct keys, so that no repeated row can replace a lost row. Rows that are not emitted count too.
+ * All numbers count distinct keys, because a repeated row must not replace a lost row. Rows that are not emitted count too.
  */
 export class Pass {
   readonly window: Window;
@@ -79,7 +79,7 @@ export class Pass {
   readonly #from: number;
   readonly #end: number;
   #group: number | undefined;
-  /** Whether the parts of the window begin with its shown rows, so that they need not show these rows again. */
+  /** Whether the rows that this window showed count for its parts, so that the parts need not show the rows again. */
   #isKept = false;
   #error: ConnectorError | undefined;
   #isRead = false;
@@ -119,16 +119,16 @@ export class Pass {
     return this.#error ?? new BodyError(`Cannot prove ${describe(this.window)} complete: ${numbers}`);
   }
 
-  /** Whether further rows are emitted without being remembered. */
+  /** Whether the memory for shown rows is full. A row that arrives twice is then emitted twice. */
   get isFull(): boolean {
     return this.#shown.seen.isFull;
   }
 
-  /** Begins an attempt. Attempts at closed days, or at everything, add up while the count does not change. */
+  /** Begins an attempt. The rows of attempts at closed days, or at everything, add up while the count does not change. */
   begin(count: Count): void {
     const { seen } = this.#shown;
-    // If more rows arrive than the service counts, the rows may come from an old copy of the data. Later attempts do not show
-    // disappeared rows, so the sum begins again.
+    // If more rows arrive than the service counts, the rows may be from an old copy of the data. The copy may contain rows that no
+    // longer exist. Later attempts do not show these rows, so the sum begins again.
     const mayLag = this.isClean && count.known && this.latest.distinct > this.count.rows;
     const isSame = count.rows === this.count.rows && !mayLag && !seen.isFull;
     const addsUp = this.window.kind === "closed" || this.window.kind === "all";
@@ -196,7 +196,7 @@ export class Pass {
     };
   }
 
-  /** The newest cursor. Halves share one cursor, so a half without a cursor has the first moment of its newest day. */
+  /** The newest cursor. Only one half contains the newest cursor; another half gets the first moment of its newest day. */
   #newestOf(days: Outcome["days"]): string | undefined {
     const newest = this.#shown.newestBetween(this.#from, this.#end);
     const [day] = [...days.keys()].sort().slice(-1);
@@ -234,14 +234,14 @@ export class Pass {
     return isNew;
   }
 
-  /** The moment or the content that distinguishes the rows of one key. Companies may share a key, so their content is their key. */
+  /** The moment or content that distinguishes rows of one key. 0: the content is already the key, because companies share keys. */
   #identityOf({ cursor, raw }: Row, at: number): string | number {
     if (this.rules.onMissingKey !== "reject") return 0;
     return Number.isNaN(at) ? contentOf(raw) : identityOf(cursor ?? "", at);
   }
 
   /**
-   * Whether a row has moved from closed days to yesterday or today, where the open window reads the row.
+   * Whether a row has moved from closed days to yesterday or today. The open window reads the moved row.
    * @throws DataError for a row of other days, because the service then ignores its date filters
    */
   #hasMoved(at: number): boolean {
@@ -269,7 +269,7 @@ export class Pass {
     if (inGroup(known) & SEEN) return;
     this.shown += 1;
     if (!(flags & DATED)) return;
-    // A closed window's row with an unreadable cursor counts on its first day.
+    // A row with an unreadable cursor counts on the first day of its window.
     this.#shown.addTo(Math.floor((Number.isNaN(at) ? this.#from : at) / DAY_MS));
   }
 }

@@ -57,10 +57,10 @@ export type Planned = { readonly window: Window; readonly count?: Count | undefi
 /** The window of the run's first count, and the count. */
 export type Counted = { readonly window: Window; readonly count: Count };
 
-/** More people without a date are not read every day. The documentation promises the number, whatever the page size is. */
+/** More people without a date are not read every day. The documentation states this number, so it ignores the page size. */
 const MAX_UNDATED_DAILY = 1_000;
 
-/** A range of days is at most this many times as long as the range before it. */
+/** A window has at most this many times the days of the window before it. */
 const GROWTH = 4;
 
 /**
@@ -105,7 +105,7 @@ function isInOneWindow(
   );
 }
 
-/** Plans the people without a date. If there are many, they are read again only if their number has changed. */
+/** Plans the people without a date. More than `MAX_UNDATED_DAILY` people are read again only if their number has changed. */
 async function* planUndated(
   before: { readonly known: number | null },
   counted: Count | undefined,
@@ -141,7 +141,7 @@ async function* planClosed(
 
 /**
  * Returns the day of the last row in the list (newest first) if no row is older; otherwise the window's first day.
- * The list of an open window is better, because it keeps its length when a row moves to today.
+ * The caller prefers an open window, because its list keeps its length when a row moves to today.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {
   const { from } = window;
@@ -153,7 +153,7 @@ async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Se
   return before.rows === 0 ? oldest : from;
 }
 
-/** Yields consecutive windows with counts. Each has about the number of rows that the window size says. */
+/** Yields consecutive windows with counts. Each window has about `windowSize.rows` rows. */
 async function* spans(
   { from, to }: ClosedWindow,
   rows: number,

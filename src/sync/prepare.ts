@@ -50,7 +50,7 @@ export async function prepare(run: RowStream): Promise<Prepared> {
   const plan = whatToRead(saved, settings, today, key);
   const isDue = plan.daily || plan.isNewKey;
   const checked = isDue ? await checkDaily(saved, plan, run, today) : saved;
-  // Days that the run reads anyway are no longer proven, because the run may end before it reads them.
+  // The spans that this run reads again are removed, because the run may end before it reads their days.
   const days = checked.days.filter((span) => !isProven(span) || !readsAll(plan, span));
   const state = { ...checked, days, key, ...(plan.isNewKey && { undated: null }) };
   const next = whatToRead(state, settings, today);
@@ -68,7 +68,7 @@ async function prepareAll(run: RowStream): Promise<Prepared> {
   return { state, window, count, plan: undefined, rules: rulesOf(run, Number.POSITIVE_INFINITY) };
 }
 
-/** Counts the window of the state and the day. If the answer has another day, the window of this day is counted. */
+/** Counts the window that follows from the state and today. If the answer has a later day, counts the window of that day. */
 async function countFirst({ state, settings, service, key }: RowStream): Promise<Counted> {
   const windowOn = (today: Day): DatedWindow => {
     const { window, undated } = whatToRead(state, settings, today, key);

@@ -56,8 +56,8 @@ export async function* readRows(run: RowStream): AsyncGenerator<Event> {
 }
 
 /**
- * Whether a window does more than repeat the lookback. A run ends by its time only after such a window.
- * Otherwise a long lookback would use all the time of every run.
+ * Whether a window does more than repeat the lookback. `endsAt` ends a run only after a window that does more.
+ * Otherwise a long lookback would use the whole time of every run.
  */
 function makesProgress({ window, count, why }: Planned, { days }: RowState): boolean {
   if (why === "retry" || window.kind === "open") return true;

@@ -11,7 +11,7 @@ import { MAX_SEEN_ROWS } from "./seen-rows.ts";
 import { type Count, warn } from "./service.ts";
 import { describe, partsOf, type Window } from "./window.ts";
 
-/** An older count is asked again before it is used. */
+/** The maximum age of a count. Before an older count is used, the service counts again. */
 const COUNT_LIFETIME_MS = 60_000;
 
 /** The lines and outcomes of a window, in order. */
@@ -52,7 +52,7 @@ export async function* readWindow(planned: Planned, rules: RunRules, whole?: Pas
 function notifyCut(attempt: Attempt, pass: Pass): void {
   const { window, count, shown, counted, isClean, latest, rules } = pass;
   const isShort = count.known && shown < counted;
-  // Otherwise rows moved during the attempt. The two ends of a list may lack rows without a date although nothing failed.
+  // If no row is missing, rows moved during the attempt. The ends of a list may lack rows without a date although nothing failed.
   if ((isClean && !isShort) || attempt === "ends") return;
   const rows = { shown, counted: count.known ? counted : null };
   const days = { days: describe(window), to: window.kind === "closed" ? window.to : null };
@@ -88,7 +88,7 @@ async function* make(attempt: Attempt, pass: Pass): Parts {
     );
 }
 
-/** Judges an attempt, if necessary by a second count. @param left the attempts after this attempt */
+/** Judges an attempt. If the first count does not prove it, counts again. @param left the attempts after this attempt */
 async function verdictOn(attempt: Attempt, pass: Pass, left: readonly Attempt[]): Promise<Verdict> {
   const { service, verifyCounts, windowSize } = pass.rules;
   let verdict = judge(attempt, pass);
@@ -112,7 +112,7 @@ async function* readParts(pass: Pass): Parts {
   if (window.kind === "closed" && count.known)
     for (const part of parts) counts.push(await rules.service.count(part));
   const sum = counts.reduce((rows, one) => rows + one.rows, 0);
-  // If all numbers are equal, no row moved, and each half begins with its shown rows.
+  // If the counts of the halves add up to both counts of the window, no row moved. Then the shown rows count for the halves.
   pass.keep(counts.length > 0 && sum === count.rows && sum === after.rows);
   for (const [nth, part] of parts.entries())
     yield* readWindow({ window: part, why, count: counts[nth] }, rules, pass);

@@ -214,7 +214,7 @@ export class KeyedHash {
     let v1 = k1 ^ 0xee;
     let v2 = k0 ^ 0x6c796765;
     let v3 = k1 ^ 0x74656462;
-    // The blocks, the last bytes with the length, and two rounds of three that finish the digest.
+    // One step for each block, one for the last bytes with the length, then three to finish each word of the digest.
     for (let step = 0; step < blocks + 7; step++) {
       let block = 0;
       if (step < blocks) block = blockAt(bytes, from + 4 * step);

@@ -47,13 +47,13 @@ export type Service = {
   readonly pageSize: number;
   /**
    * Counts the rows of a window now.
-   * @param once true: a failure that time can correct is thrown, unless the answer names a time; false: the request is repeated
+   * @param once true: a temporary failure is thrown, unless the answer names a time to retry; false: the request is repeated
    * @throws TransientError, ConfigError or DataError
    */
   count(window: Window, once?: boolean): Promise<Count>;
   /**
    * The export of a window. It ends only if the body ended properly.
-   * @param once as for `count`, for an export that cannot begin, because an export of fewer rows may succeed
+   * @param once as for `count`, if the export cannot begin. The caller may then request an export of fewer rows
    * @throws BodyError for an error in the content of the body
    */
   stream(window: Window, once?: boolean): AsyncIterable<Batch>;

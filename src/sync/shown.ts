@@ -11,7 +11,7 @@ export class Shown {
   /** The newest cursor that may become the stream's cursor, and its moment (epoch ms). */
   #newest: string | undefined;
   #newestAt = Number.NEGATIVE_INFINITY;
-  /** The number of rows by days since 1970. When counting begins again, the days stay with 0. */
+  /** The number of rows of each day (days since 1970). A new group sets all numbers to 0 and removes no day. */
   readonly #days = new Map<number, number>();
 
   constructor(expectedRows: number) {
@@ -61,7 +61,7 @@ export class Shown {
 export function identityOf(cursor: string, at: number): number | string {
   if (cursor.length === 24 && cursor.charCodeAt(23) === 90) return at;
   const finer = /[.,]\d{3}(\d*[1-9])0*(?:\D|$)/.exec(cursor)?.[1];
-  // An epoch number in any unit that is not more precise than a millisecond.
+  // The cursor is an epoch number (in any unit) that is not more precise than a millisecond.
   if ([at / 1_000, at, at * 1_000, at * 1_000_000].some((number) => String(number) === cursor)) return at;
   if (/^-?\d+(?:\.\d+)?$/.test(cursor)) return cursor;
   return finer === undefined ? at : `${at}.${finer}`;

@@ -38,7 +38,7 @@ type FullRefresh = {
 /** The state of a stream of rows. Every key is always written, because platforms merge states. */
 export type RowState = {
   readonly version: 4;
-  /** The newest shown row that is not later than the first count of its run; null: no row yet. */
+  /** The newest cursor of a shown row that is not later than the first count of its run; null: no row yet. */
   readonly discoveredAt: string | null;
   readonly days: Coverage;
   /** The number of people without a date at their last reading; null: they must be read. `read`: as in a span. */

@@ -2,7 +2,7 @@ import { addDays, type Day, dayOf, startOf } from "../base/time.ts";
 
 /** The days that one request covers, both ends included. */
 export type Window =
-  /** Days before yesterday, from which rows can only disappear (move to today). `source`: only the rows of this source. */
+  /** Days before yesterday. Rows can only leave these days, by moving to today. `source`: only the rows of this source. */
   | { readonly kind: "closed"; readonly from: Day; readonly to: Day; readonly source?: string }
   /**
    * Days without an upper filter, so that midnight or a wrong clock cannot cut the window.
