@@ -12,7 +12,7 @@ const PIECE_BYTES = 64 * 1024;
 export type Body = { readonly body: Readable; readonly headers: Headers };
 
 /**
- * The decompressed bytes of a body. A missing gzip trailer is an error. A body without a byte is empty, whatever its header says.
+ * The decompressed bytes of a body. A missing gzip trailer is an error. A body without a byte is empty, also if it claims gzip.
  * @param usage counts the bytes before decompression
  * @throws DataError for an encoding that was not requested
  */
@@ -30,7 +30,7 @@ export function bytesOf(what: string, { body, headers }: Body, usage: Usage): As
 }
 
 /**
- * Yields the arriving bytes in pieces. It replaces a pipe, whose linked list keeps old bytes in memory (100 MB) until it is empty.
+ * Yields the arriving bytes in pieces. A pipe would keep old bytes in memory (100 MB) until its linked list is empty.
  * @param ifNone the only piece if no byte arrives
  */
 async function* inPieces(body: AsyncIterable<Buffer>, usage: Usage, ifNone?: Buffer): AsyncGenerator<Buffer> {

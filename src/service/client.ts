@@ -27,21 +27,21 @@ import { type Logged, listText, requestText } from "./request-text.ts";
 import type { Usage } from "./usage.ts";
 
 const MAX_TRIES = 5;
-/** The number of tries before any connection or any correct answer, so that a run that cannot work ends soon. */
+/** The number of tries until the first connection and the first correct answer. A run that cannot work ends soon. */
 const FIRST_TRIES = 2;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
 const DEFAULT_RETRY_AFTER_MS = 10_000;
 /** The maximum time that one request waits for its rate limit. */
 const MAX_LIMITED_MS = 1_800_000;
-/** The maximum length of a decompressed answer, except exports and results of jobs. */
+/** The maximum length of a decompressed answer (bytes). Exports and results of jobs have other limits. */
 const ANSWER_BYTES = 33_554_432;
-/** The maximum length of a result, which is paid for and may contain all contacts of a company. */
+/** The maximum length of a result (bytes). The user pays for a result, and it may contain all contacts of a company. */
 const RESULT_BYTES = 268_435_456;
-/** Deadlines of a complete answer in idle timeouts. A result is paid for and may be large, so its deadline is longer. */
+/** The deadline of a complete answer is this number of idle timeouts. A result is paid for and may be large, so it has more. */
 const SILENCES = 2;
 const RESULT_SILENCES = 20;
-/** The time for an open POST after the end of the run, because its answer says what was paid for. */
+/** After the end of the run, an open POST has this time, because its answer says what the user paid for. */
 const POST_GRACE_MS = 5_000;
 
 export type Query = Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ type Ended = (found: string | undefined, error?: ConnectorError) => void;
  * The outcome of a POST.
  * - `limited` (429): every request of the key waits, then the POST may be made again.
  * - `unsent`: the POST has not reached the service. `unanswered`: the POST may have reached the service.
- * - `answered`: epoch ms by the service's clock. `value`: JSON or text; undefined: the answer broke off, or looks cut.
+ * - `answered`: the field is epoch ms by the service's clock. `value`: JSON or text; undefined: the answer broke off or looks cut.
  */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number; readonly value: unknown; readonly answered: number }
@@ -82,7 +82,7 @@ export type ClientOptions = {
   readonly notify: (notice: Notice) => void;
   readonly usage: Usage;
   readonly idleTimeoutMs: number;
-  /** Between 0 and 1; spreads the retries. */
+  /** A random number between 0 and 1. It spreads the retries of several runs. */
   readonly random: () => number;
   /** The maximum number of failures of one request. */
   readonly tries?: number;
@@ -152,7 +152,7 @@ export class Client {
     return this.#clockOffset !== undefined;
   }
 
-  /** The error of an address without any path of the interface. */
+  /** The error of a base URL at which the service has no path of the interface. */
   misplaced(what: string, path: string, cause: unknown): ConnectorError {
     const { base, place } = this.#options;
     return addressError(what, place, [serviceUrl(base, path).pathname, base.pathname], cause);
@@ -210,7 +210,7 @@ export class Client {
 
   /** Opens an export. Its reader handles failures after the first byte. @param once as for `getJson` */
   open(what: string, path: string, query: Query, once = false): Promise<Export> {
-    // An export without rows may have no content (204). The count decides whether rows are missing.
+    // An export without rows may have the status 204 (no content). The count then shows whether rows are missing.
     const accepts = (status: number): boolean => status === 200 || status === 204;
     const asking = { what, path, query, once, accepts, isExport: true };
     return this.#retry(asking, async ({ status, body, headers }, deadline, ended) => {
@@ -310,7 +310,7 @@ export class Client {
       return { kind: "done", result: await read(response, deadline, ended) };
     } catch (error) {
       deadline.close();
-      // A POST may have been accepted, whatever ends the run.
+      // The end of the run does not throw here for a POST, because the service may have accepted the POST.
       if (json === undefined) signal.throwIfAborted();
       const failed = this.#failed(what, deadline.signal.reason ?? error, response);
       ended?.(undefined, failed.error);
@@ -354,7 +354,7 @@ export class Client {
     });
     const { statusCode, body } = answer;
     const headers = toHeaders(answer.headers);
-    // A body that is destroyed before its end emits an error event, which may have no other listener.
+    // A body that is destroyed before its end emits an error event. Without a listener the event would end the process.
     body.on("error", () => undefined);
     this.#hasConnected = true;
     const took = clock.monotonic() - sent;
@@ -373,7 +373,7 @@ export class Client {
     const error = cause instanceof ConnectorError ? cause : networkError(what, place, cause);
     this.hasAnswered ||= isOfInterface(error);
     const { status = 0, headers = {}, answered = 0 } = response ?? {};
-    // A used quota may also have the status 429, but no wait helps.
+    // An account without credits or quota may also get the status 429, but waiting does not help.
     const isLimited = status === 429 && !OUT_OF_CREDITS.has(error.code ?? "");
     const waitMs = retryAfterMs(headers, answered) ?? (isLimited ? DEFAULT_RETRY_AFTER_MS : 0);
     if (!isLimited) return { kind: "failed", error, status, waitMs };
@@ -432,5 +432,5 @@ function toValue(bytes: Buffer | undefined, isEnded: boolean): unknown {
   return text.trim() === "" || (!isEnded && CUT.test(text)) ? undefined : text;
 }
 
-/** Whether a cut answer would be an error, because the answer has a length, chunks or compression. */
+/** Whether a cut in the answer causes an error. An answer with a length, chunks or compression shows where it ends. */
 const hasEnd = ({ headers }: Response): boolean => isFramed(headers) || encodingsOf(headers).length > 0;

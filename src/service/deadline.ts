@@ -18,7 +18,7 @@ export function openDeadline(run: AbortSignal, totalMs: number, graceMs: number)
   };
   if (run.aborted) endWithRun();
   else run.addEventListener("abort", endWithRun, { once: true });
-  /** Removes the deadline, so that only the end of the run aborts the request. */
+  /** Removes the deadline. Then only the end of the run aborts the request. */
   const lift = (): void => clearTimeout(timer);
   /** Frees the resources of an ended request. */
   const close = (): void => {

@@ -6,7 +6,7 @@ import type { RowNotes } from "./row-notes.ts";
 const LINE_FEED = 10;
 /** The maximum length of a line, so that a missing newline does not fill the memory. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** The form of a body is recognized by this number of first bytes. */
+/** The program recognizes the form of a body by at most this number of first bytes. */
 const HEAD_BYTES = 1024;
 const GZIP = "\x1f\x8b";
 const BYTE_ORDER_MARK = "\xef\xbb\xbf";
@@ -86,7 +86,7 @@ export function formError(what: string, form: string): BodyError {
   );
 }
 
-/** The bytes as latin1. Lines that are not UTF-8 become as many characters 0xff, which are never JSON. */
+/** The bytes as latin1. In lines that are not UTF-8, each byte becomes the character 0xff, which is never JSON. */
 function decode(bytes: Buffer): string {
   const text = bytes.toString("latin1");
   if (isUtf8(bytes)) return text;
@@ -105,14 +105,14 @@ const SEPARATORS = [
   ["\xc2\x85", "\\u0085"],
 ] as const;
 
-/** Escapes separators of lines. In UTF-8 their bytes mean nothing else. `includes` comes first, because it is twice as fast. */
+/** Escapes separators of lines. Their UTF-8 bytes have no other meaning. `includes` is twice as fast, so it searches first. */
 const escapeSeparators = (text: string): string =>
   SEPARATORS.filter(([bytes]) => text.includes(bytes)).reduce(
     (escaped, [bytes, instead]) => escaped.replaceAll(bytes, instead),
     text,
   );
 
-/** A JSON escape of a surrogate pair, of half of one, or of anything else. */
+/** A JSON escape of a surrogate pair, of half a surrogate pair, or of another character. */
 const SURROGATE_ESCAPE =
   /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)/g;
 

@@ -13,7 +13,7 @@ import { trusted } from "./trust.ts";
 export type { Dispatcher } from "undici";
 
 const CONNECT_TIMEOUT_MS = 15_000;
-/** The time to connect to each address of a name except the last. Node's 250 ms are too short for distant hosts. */
+/** The time to connect to one address before the next address of a name is tried. Node's 250 ms are too short for distant hosts. */
 const ADDRESS_TIMEOUT_MS = 3_000;
 setDefaultAutoSelectFamilyAttemptTimeout(
   Math.max(ADDRESS_TIMEOUT_MS, getDefaultAutoSelectFamilyAttemptTimeout()),
@@ -46,7 +46,7 @@ export function openDispatcher(
     ...{ ...options, ...credentials, uri, requestTls: connect },
     // With this option, undici would use TLS with a socks proxy.
     ...(!uri.startsWith("socks5:") && { proxyTls: connect }),
-    // Like other clients: only https uses a tunnel through a proxy.
+    // Only https uses a tunnel through a proxy, as in other HTTP clients.
     proxyTunnel: false,
   });
 }
@@ -56,7 +56,7 @@ const LOOPBACK = [
   { address: "::1", family: 6 },
 ];
 
-/** Looks up `*.localhost` without DNS, because it is this machine (RFC 6761, 6.3). So no unencrypted key is sent elsewhere. */
+/** Resolves `*.localhost` to this machine (RFC 6761, 6.3) and not by DNS, so that no unencrypted key is sent elsewhere. */
 const lookupLoopback: LookupFunction = (_, { all = false }, callback) => {
   if (all) callback(null, LOOPBACK);
   else callback(null, "127.0.0.1", 4);

@@ -20,13 +20,13 @@ type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) =>
 export type RetryWhen = "limit" | "time" | "other-item" | "is-answer" | "operator";
 
 export type Failure = {
-  /** The class says who must act. ConfigError: the operator. TransientError: time. DataError: the service's owner. */
+  /** ConfigError: the operator must act. TransientError: a later attempt may succeed. DataError: the service's owner must act. */
   readonly error: ErrorClass;
   /** The problem, as the end of "Cannot <do it> at <host>: …". */
   readonly wrong: string;
   /** The remedy, in which `worded` replaces `{url}`, `{address}` and `{newKey}`. */
   readonly remedy: string;
-  /** The meaning for a submission; undefined: the service may have accepted the submission. */
+  /** When a refused submission may be made again; undefined: the service may have accepted the submission. */
   readonly submission?: RetryWhen | undefined;
   /** "stream": the key cannot read this stream. "run": the key can read nothing. Undefined: not known. */
   readonly scope?: ErrorScope | undefined;
@@ -58,7 +58,7 @@ export const EXTERNAL_API: SettingNames = {
 
 /** The address of a request. */
 export type Place = {
-  /** A name, also with an unusual port. */
+  /** The host name, with the port if the port is unusual. */
   readonly host: string;
   readonly settings: SettingNames;
   /** The variable that names a proxy for the address. */
@@ -74,12 +74,12 @@ const failures =
   });
 
 const config = failures(ConfigError, "operator");
-/** A failure that the whole key has. */
+/** A failure of all requests of the key. */
 const keyFailure = failures(ConfigError, "operator", "run");
 /** A failure of every connection until the operator acts. */
 const noConnection = failures(ConfigError, "operator", "service");
 const transient = failures(TransientError);
-/** The answer for one item. If the request names no item, the service contradicts its interface. */
+/** A refusal that is the answer about one item. If the request names no item, the service contradicts its interface. */
 const answer = failures(DataError);
 
 const AGAIN = "The service may be unwell: run again later, and tell its owner if it continues";
@@ -170,10 +170,10 @@ export const STATUSES: ReadonlyMap<number, Failure> = new Map<number, Failure>([
 
 const REFUSED = config("the service refuses the request", "Check {url} and the other settings");
 
-/** Other statuses of a service that did nothing. */
+/** Other statuses after which the service has done nothing. */
 const DONE_NOTHING = [402, 405, 406, 410, 411, 412, 414, 415, 417, 421, 426, 428, 431, 451];
 
-/** Whether a redirect requests a repetition elsewhere. Before the redirects 302 and 303 the service may have done its work. */
+/** Whether a redirect asks for the request at another address. Before a 302 or 303, the service may have done the work. */
 export const isPlainRedirect = (status: number): boolean => [301, 307, 308].includes(status);
 
 /** The code of a request that was not answered within its time. */
@@ -209,7 +209,7 @@ export const NETWORK: ReadonlyMap<string, Failure> = new Map([
 
 const OTHER_NETWORK = transient("the connection broke", "Check the network between here and the service");
 
-/** The form of a code. Other text is never repeated, because it may contain a secret. */
+/** The form of a code. Messages do not quote other text, because it may contain a secret. */
 const CODE = /^[A-Z][A-Z_]{2,40}$/;
 
 /** The code of the service's error envelope; undefined for another value. */
@@ -222,7 +222,7 @@ export function envelopeCode(value: unknown): string | undefined {
 export const knownCode = (code: unknown): string =>
   typeof code === "string" && CODE.test(code) ? code : "an unknown code";
 
-/** Codes of an account without credits or quota, which no wait and no other item can change. */
+/** Codes of an account without credits or quota. Waiting does not help, and another item does not help. */
 export const OUT_OF_CREDITS: ReadonlySet<string> = new Set(["INSUFFICIENT_CREDITS", "QUOTA_EXCEEDED"]);
 
 /** An error answer. `what` is the end of "Cannot …", such as "count people". */
@@ -277,7 +277,7 @@ export const isBug = (error: unknown): boolean =>
   [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind) &&
   codeInChain(error) === undefined;
 
-/** The code of an answer without the form of the interface. */
+/** The code for an answer that does not have the form of the interface. */
 export const WITHOUT_FORM = "ANSWER_WITHOUT_FORM";
 
 /**
@@ -297,7 +297,7 @@ export function answerWithoutForm(what: string, place: Place, value: unknown, is
   return toError(what, place, { ...transient(wrong, remedy), scope }, { code: WITHOUT_FORM });
 }
 
-/** The error of an address without any path of the interface. @param path the paths of the request and of the base URL */
+/** The error of a base URL without the interface. @param path the paths of the request and of the base URL */
 export function addressError(what: string, place: Place, [path, base]: readonly string[], cause: unknown) {
   const wrong = `the service has nothing at ${path}`;
   const remedy = base === "/" ? "Check {url}" : `Check {url} (${base})`;
@@ -337,7 +337,7 @@ export const worded = (remedy: string, { url, address, newKey, key }: SettingNam
     .replace("{address}", address)
     .replace("{newKey}", () => newKey.replace("{key}", key));
 
-/** The failed call of the system. An attempt at several addresses fails with one error for each address. */
+/** The error of the system that caused an error. A connection to several addresses fails with one error for each address. */
 function callInChain(error: unknown): unknown {
   for (let next = error; isObject(next); next = next["cause"] ?? Object(next["errors"])[0])
     if (next["syscall"] !== undefined) return next["syscall"];

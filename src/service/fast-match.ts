@@ -11,7 +11,7 @@ const STRING = `"${PLAIN_CHARACTER}*(?:${STRING_ESCAPE}${PLAIN_CHARACTER}*)*"`;
 /** Groups have numbers, because the object of named groups is slower than the match. */
 const KEY_GROUP = `("${PLAIN_CHARACTER}+")`;
 const CURSOR_GROUP = `"(${PLAIN_CHARACTER}*)"`;
-/** ASCII text without a dot at its end. Only upper and lower case can differ. */
+/** ASCII text that does not end with a dot. Two spellings of one text differ only in upper and lower case. */
 const usualGroup = (characters: string): string => `("[.${characters}]*[${characters}]")`;
 /** The characters of an address without the separators of lists of addresses. */
 const USUAL_ADDRESS = usualGroup("!#-%*+0-9=@A-Z^_a-z~-");
@@ -30,11 +30,11 @@ const NO_TEXTS = ["null", "boolean", "integer", "number", "array"];
 /** Keywords that do not restrict values other than objects. */
 const SILENT = ["title", "description", "format", "airbyte_type", "properties", "additionalProperties"];
 
-/** Rows of more fields are parsed. */
+/** Rows with more fields are parsed by JSON.parse. */
 const MAX_FIELDS = 100;
 /** Fields with longer names are parsed, because an expression of long names cannot be compiled. */
 const MAX_NAME = 200;
-/** Deeper lists of lists are parsed, because each level doubles the expression. */
+/** Rows with deeper lists of lists are parsed, because each level doubles the length of the expression. */
 const MAX_LIST_DEPTH = 3;
 /** Longer lines are parsed, because the expression needs memory for each character. */
 const MAX_LINE = 64 * 1024;
@@ -133,7 +133,7 @@ function valuePatterns(
   fields: ReadonlyMap<string, JsonSchema>,
   { key, cursor, suppression }: MatchRules,
 ): ReadonlyMap<string, string> {
-  // A row is parsed if its key is not a text, or if its cursor is a number.
+  // The expression describes keys only as texts, and cursors not as numbers. Rows with other values are parsed.
   const captures = new Map<string | null | undefined, readonly [text: string, ...without: string[]]>([
     [suppression?.fields[1], [USUAL_ADDRESS, "array"]],
     [cursor, [CURSOR_GROUP, "integer", "number"]],
@@ -160,10 +160,10 @@ function valuePattern(
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
   if (!Object.keys(rest).every((keyword) => SILENT.includes(keyword))) return undefined;
-  // In a field without a type, lists of lists are parsed, because there are many such fields.
+  // In a field without a type, lists of lists are parsed, because many fields without a type would make the expression long.
   const anything = depth === 0 ? [...SCALARS.keys(), "array"] : SCALARS.keys();
   const kinds = new Set<unknown>(type === undefined ? anything : [type].flat());
-  // Otherwise a number would match in two ways, and two numbers in four ways.
+  // With both types, a number would match in two ways, and two numbers in four ways.
   if (kinds.has("number")) kinds.delete("integer");
   const values = [...kinds].flatMap((kind) => {
     if (without.includes(kind)) return [];
@@ -178,7 +178,7 @@ function listPattern(items: unknown = {}, depth = 1): string | undefined {
   return item === undefined ? undefined : `\\[(?:(?:${item})(?:,(?:${item}))*)?\\]`;
 }
 
-/** The names of both lists. Each name of the second list comes after its predecessor there. */
+/** The names of both lists. Each name of the second list is after the name before it in the second list. */
 function inOneOrder(known: readonly string[], names: readonly string[]): string[] {
   const all = [...known];
   let place = 0;

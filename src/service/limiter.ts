@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** The service's minute and a second for jitter, because the service counts the requests when they arrive. */
+/** The minute of the service's limit, and one second because requests arrive with different delays. */
 const SPAN_MS = 61_000;
 const BURST = 15;
 

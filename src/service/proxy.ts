@@ -14,7 +14,7 @@ const PROXY = /^(?:(https?|socks(?:5h?)?):\/\/)?(?:([^/?#]*)@)?([^\s/?#@\\]+)\/?
 
 /**
  * The variable that names the proxy for an address. Without HTTPS_PROXY, HTTP_PROXY is also for https.
- * Undefined: no proxy, which includes this machine's own addresses and the addresses in NO_PROXY.
+ * Undefined: no proxy. This machine's own addresses and the addresses in NO_PROXY get no proxy.
  */
 export function proxyVariable(address: URL, environment: Environment): string | undefined {
   const exempt = environment["no_proxy"] || environment["NO_PROXY"] || "";
@@ -71,7 +71,7 @@ function isNamed({ protocol, hostname, port }: URL, entry: string): boolean {
 function isWithin(address: string, range: string): boolean {
   const [, base = "", bits] = /^([^/]+)(?:\/(\d+))?$/.exec(range) ?? [];
   const length = Number(bits ?? (isIPv4(base) ? 32 : 128));
-  // Otherwise "::/0" would contain the IPv4 addresses.
+  // Without this line, "::/0" would contain the IPv4 addresses.
   if (isIP(base) === 0 || (isIPv6(base) && isIPv4(address) && length < 96)) return false;
   if (length > (isIPv4(base) ? 32 : 128)) return false;
   const ranges = new BlockList();

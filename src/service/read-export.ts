@@ -12,7 +12,7 @@ import { envelopeCode, streamError } from "./error-table.ts";
 import type { RowParser } from "./rows.ts";
 
 const CARRIAGE_RETURN = 13;
-/** The maximum length of a batch of messages, because longer texts are large objects to V8, which are slower. */
+/** The maximum length of a batch of messages. V8 handles longer texts as large objects, which are slower. */
 const BATCH_CHARACTERS = 112 * 1024;
 /** The approximate number of characters that a message adds to a row. */
 const AROUND_A_ROW = 100;
@@ -21,7 +21,7 @@ const MAX_BATCH_MS = 1_000;
 
 /**
  * Opens and reads an export: body, gunzip, latin1, lines, rows, batches. The lines do not change, except as in `decodedTexts`.
- * All readable rows are yielded, also rows after an error. Then the error is thrown.
+ * Yields all readable rows, also the rows after a line that is not a row. Then throws the error.
  * @param what the end of "Cannot …" for errors, such as "read people (2026-01-02)"
  * @throws FormError for a body of another form than JSON lines. BodyError for a body that is cut, or has no rows for too long.
  * BodyError also for a body that ends with the error line, or contains a line that is not a row
@@ -43,13 +43,13 @@ export async function* readExport(
   const timer = setInterval(() => {
     batcher.isDue = true;
     waitedMs += period;
-    // The limit begins after the first period, because a row of this period may still wait for its batch.
+    // In the first period, a row may still wait for its batch. So the limit begins after this period.
     if (waitedMs > idleMs) body.destroy(batcher.tooFewRows(idleMs));
   }, period).unref();
   let failure: ConnectorError | undefined;
   let rows = 0;
   try {
-    // The loop over the lines throws the errors of the pipeline.
+    // The callback ignores errors, because the loop below throws them.
     pipeline(decodedTexts(what, bytesOf(what, { body, headers }, usage), parser), lines, () => undefined);
     for await (const batch of lines as AsyncIterable<Batch>) {
       waitedMs = Number.NEGATIVE_INFINITY;
@@ -127,7 +127,7 @@ class Batcher {
     if (matched !== undefined) return matched;
     const value = tryParseJson(line);
     if (!isObject(value)) return line.trim() === "" ? undefined : this.#skip(line);
-    // A row may also have fields with these names.
+    // A row may have fields named `success` and `error`, so an object with the key is a row.
     const isBare =
       value["success"] === false && typeof value["error"] === "string" && !(this.#parser.key in value);
     const code = envelopeCode(value) ?? (isBare ? "an unknown code" : undefined);
@@ -138,7 +138,7 @@ class Batcher {
     return line === "{}" ? undefined : row;
   }
 
-  /** Skips a line that is not a row. The error names no digest of the line, because guesses could reveal a short line. */
+  /** Skips a line that is not a row. The error contains no digest of the line, because guesses could reveal a short line. */
   #skip(line: string): undefined {
     const which = `line ${this.#lineNumber} (${line.length} bytes)`;
     this.fault ??= new BodyError(`Cannot ${this.#what}: ${which} is not a JSON object`);
@@ -156,5 +156,5 @@ const hasRows = (value: JsonObject, key: string): boolean =>
   ((value["success"] === true && Array.isArray(value["data"])) ||
     Object.values(value).some((list) => Array.isArray(list) && isObject(list[0]) && key in list[0]));
 
-/** Replaces carriage returns, which JSON allows only between tokens, by spaces, because some programs end a line there. */
+/** Replaces carriage returns by spaces, because some programs end a line at a carriage return. JSON allows both between tokens. */
 const oneLine = (json: string): RawLine => json.replaceAll("\r", " ") as RawLine;

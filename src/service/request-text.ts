@@ -1,7 +1,7 @@
 import { objectOf } from "../base/json.ts";
 import { plural } from "../base/text.ts";
 
-/** The part of a request that a log may contain. The body of a POST is not a part, because it contains an item. */
+/** The part of a request that a log may contain. The log must not contain the body of a POST, because the body names an item. */
 export type Logged = {
   /** The end of "Cannot …", such as "collect a company look-up". */
   readonly what: string;

@@ -5,7 +5,7 @@ import type { FieldSchema } from "../sync/event.ts";
 /** The maximum number of new fields that are named, because rows may contain any names. */
 const MAX_NEW_FIELDS = 1_000;
 
-/** Facts about the arriving rows of a stream. Numbers are numbers of rows, and repeated rows count again. */
+/** Facts about the arriving rows of a stream. A row that arrives twice counts twice. */
 export class RowNotes {
   /** Fields that the schema does not name, with the schemas of their first values. */
   readonly newFields = new Map<string, { rows: number; readonly schema: FieldSchema }>();

@@ -13,7 +13,7 @@ import { RowNotes } from "./row-notes.ts";
 /** The number of fields that one function checks. V8 does not optimize longer functions: see SHORT_FUNCTIONS in main.ts. */
 const FIELDS_AT_ONCE = 6;
 
-/** The rules by which rows of a stream are distinguished and checked. */
+/** The rules that find the key of a row and check its fields. */
 export type RowRules = MatchRules & {
   /** The declared schema of the rows; null: any row is correct. */
   readonly schema: JsonSchema | null;
@@ -37,7 +37,7 @@ export class RowParser {
   readonly #fields: ReadonlyMap<string, JsonSchema>;
   readonly #accepts: (row: Readonly<JsonObject>) => boolean;
   readonly #compile: Compile;
-  /** Whether a field that the schema does not name is new. */
+  /** Whether the parser notes fields that the schema does not name as new fields. */
   readonly #closed: boolean;
   readonly #suppression: RowRules["suppression"];
 
@@ -97,7 +97,7 @@ export class RowParser {
     }
   }
 
-  /** Whether the schema names every field of a row. In ajv these lookups would be slower than the rest of the check. */
+  /** Whether the schema names every field of a row. ajv would need more time for this than for the rest of the check. */
   #knows(row: Readonly<JsonObject>): boolean {
     for (const name in row) if (!this.#fields.has(name)) return false;
     return true;
@@ -118,7 +118,7 @@ function keyText(raw: RawLine, name: string, value: unknown): string {
   const written = (): string => memberText(raw, fromLatin1(name)) ?? "null";
   if (typeof value === "number") return Number.isSafeInteger(value) ? String(value) : written();
   if (typeof value !== "string" || value === "") return "";
-  // The escapes of a latin1-decoded line are not latin1.
+  // An escape in a latin1-decoded line means a Unicode character, so the text is decoded to UTF-8 and back.
   const text = raw.includes("\\u") ? toLatin1(String(JSON.parse(fromLatin1(written())))) : value;
   return JSON.stringify(text);
 }
@@ -144,11 +144,11 @@ function checkOf(
 ): SchemaCheck {
   try {
     const properties = Object.fromEntries(fields);
-    // The compiler checks a schema only when a row has the field.
+    // Here the compiler ignores values that are not schemas, until a row has the field. So the values are checked first.
     if (Object.values(properties).every((schema) => isObject(schema) || typeof schema === "boolean"))
       return compile({ type: "object", properties });
   } catch {
-    // The error follows.
+    // The error below names the fields.
   }
   const names = fields.map(([name]) => quoted(fromLatin1(name))).join(", ");
   throw new ConfigError(`Cannot use the catalog: one of the schemas of ${names} is wrong. Discover again`);

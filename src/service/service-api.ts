@@ -15,7 +15,7 @@ import type { RowParser } from "./rows.ts";
 
 const PAGE_SIZE = 1000;
 const MAX_SOURCE_PAGES = 100;
-/** An answer with more elements is not a page, whatever page size the service uses. */
+/** An answer with more elements is not a page. No page size of the service is larger. */
 const MAX_ELEMENTS = 100_000;
 
 /** The list of a stream. */
@@ -30,7 +30,7 @@ type ListEndpoint = {
 /** The list and the export of a stream. */
 export type Endpoint = ListEndpoint & {
   readonly parser: RowParser;
-  /** Whether totals that are null end the stream. */
+  /** Whether a total that is null fails the stream. */
   readonly verify: boolean;
 };
 
@@ -50,7 +50,7 @@ export class StreamApi implements Service {
     this.notify = notify;
   }
 
-  /** Undated = all − dated. The dated rows are counted first, because otherwise new rows could hide undated rows. */
+  /** Undated = all − dated. The dated rows are counted first, so that new rows cannot make the difference too small. */
   async count(window: Window, once = false): Promise<Count> {
     if (!hasUndated(window)) return await this.#countRows(windowFilters(window), once);
     const dated = await this.#countRows({ discovered_from: BEGINNING }, once);
@@ -151,7 +151,7 @@ export const withoutTotal = (stream: string): string =>
 const isUnmade = (error: unknown): error is TransientError =>
   error instanceof TransientError && error.scope === undefined && !wasNeverSent(error);
 
-/** The error of only one request, whose rows another attempt may read; any other error as it is. */
+/** A BodyError if only one request failed, because another attempt may read its rows; any other error unchanged. */
 function ofItsRows(what: string, error: unknown): unknown {
   if (!isUnmade(error)) return error;
   const { reason, message, cause } = error;
@@ -195,11 +195,11 @@ export async function readList(
   }
 }
 
-/** The error of a path without a list or export; any other error as it is. @param remedy undefined: the error as it is */
+/** The error to throw: a status 404 gets a text about the base URL, or about the path with the remedy. Others do not change. */
 async function withPath(client: Client, error: unknown, what: string, path: string, remedy?: string) {
   if (!(error instanceof NotFoundError)) return error;
   if (!client.hasAnswered) {
-    // The list of people is in every service, at a path that the interface names.
+    // Every service has the list of people at the path of the interface.
     const people = client.getJson("read people", PEOPLE.listPath, { limit: "1" }, toList, true);
     const failure = await people.catch((failure: unknown) => failure);
     if (failure instanceof NotFoundError) return client.misplaced(what, path, error);

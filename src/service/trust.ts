@@ -12,7 +12,7 @@ const SYSTEM_BUNDLES = [
 ];
 const NAMED = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
 
-/** The CAs of Node, of the machine, and of files in the environment. Any list of CAs replaces Node's own CAs. */
+/** The CAs of Node, of the machine, and of files in the environment. Node uses only this list, so it contains Node's CAs. */
 export function trusted(environment: Environment): string[] {
   return [...rootCertificates, ...named(environment).map(({ text }) => text), systemText()];
 }
