@@ -33,7 +33,7 @@ export function streamStatus(stream: Descriptor, status: StreamStatus, at: numbe
 export const estimateMessage = (stream: Descriptor, rows: number, emittedAt: number): string =>
   trace("ESTIMATE", emittedAt, { estimate: { ...stream, type: "STREAM", row_estimate: rows } });
 
-/** @param before lines before the message, because a later concatenation would copy a large state */
+/** @param before lines before the message. They are joined here, because a later concatenation would copy a large state */
 export function stateMessage(stream: Descriptor, state: StreamState, rows: number, before: string): string {
   const body = JSON.stringify({ stream_descriptor: stream, stream_state: state });
   // The decimal point makes the count a number for the protocol's readers, and not an integer.
@@ -43,7 +43,7 @@ export function stateMessage(stream: Descriptor, state: StreamState, rows: numbe
   );
 }
 
-/** A failure of a stream; without a stream, of the run. */
+/** A failure of a stream; without `stream`, a failure of the run. */
 export type StreamFailure = { readonly stream?: Descriptor; readonly error: unknown };
 
 export function errorMessage({ stream, error }: StreamFailure, emittedAt: number): string {

@@ -108,7 +108,7 @@ class AirbyteRun {
     return this.#running(progress) + streamStatus(progress.stream, status, this.#stamp());
   }
 
-  /** The platform shows the rate limit until the next records, which send RUNNING again. */
+  /** Sends the rate limit as a reason. The platform shows it until RUNNING is sent again with the next records. */
   #limited(until: number): string {
     const statuses = this.#unended.map((progress) => {
       progress.running = false;
@@ -117,7 +117,7 @@ class AirbyteRun {
     return statuses.join("");
   }
 
-  /** A stream without a close is incomplete. An error of the run explains the stream too. */
+  /** A stream without a `close` event is incomplete. An error of the run is also the reason for the incomplete stream. */
   #end(): string {
     const explained = this.#failures.some((failure) => failure.stream === undefined);
     const terminals = this.#unended.map((progress) => {
@@ -165,5 +165,5 @@ const idOf = ({ name, namespace }: Descriptor): string =>
 const incomplete = ({ name }: Descriptor): TransientError =>
   new TransientError(`Cannot complete stream "${name}": a part of it could not be read, the log says which`);
 
-/** Whether a record has a field. The platform drops other records, and their count would look like a loss. */
+/** Whether a record has a field. The platform drops a record without fields, and the count would then show a loss. */
 const hasFields = (line: string): boolean => line.length > 16 || !/^\s*\{\s*\}\s*$/.test(line);

@@ -2,7 +2,7 @@ import { ConnectorError } from "../base/errors.ts";
 import { printableLines } from "../base/json.ts";
 
 const MAX_CAUSES = 8;
-/** Characters of a message. Meltano reads up to 64 KiB a line, and an escaped character takes six bytes. */
+/** The maximum number of characters of a message. Meltano reads 64 KiB a line, and an escaped character needs six bytes. */
 const MAX_TEXT = 8 * 1024;
 
 /** The start of a text for a log or a message. Names from a catalog or a state can be very long. */

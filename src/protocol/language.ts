@@ -39,7 +39,7 @@ const SHORT_WAIT_MS = 10_000;
 /** A notice for a person at every level of the log. */
 export type Warned = EventOf<"cut" | "limited" | "retrying">;
 
-/** Returns a function that turns notices into sentences. Short waits, and waits at one time, get "". */
+/** Returns a function that turns notices into sentences. It returns "" for a short wait, or a wait during a reported wait. */
 export function noticeTexts(now: () => number): (event: Warned) => string {
   let reported = 0;
   return (event) => {

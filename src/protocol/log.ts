@@ -20,7 +20,7 @@ export type LogOptions = {
   /** The lowest level that is written. */
   readonly level: LogLevel;
   readonly format: LogFormat;
-  /** Whether a person watches. A terminal shows notices at the level warning, its usual level. */
+  /** Whether stderr is a terminal. A terminal shows notices at the level warning, because warning is its usual level. */
   readonly isTerminal?: boolean;
   readonly hasColour?: boolean;
 };
@@ -36,8 +36,8 @@ export type LogEntry = {
 const MAX_CUTS = 5;
 
 /**
- * The log of a run on stderr. In JSON each failure is a line at the end, the first failure last, because some platforms
- * show only the last line.
+ * The log of a run on stderr. In JSON each failure is a line at the end. The first failure is the last line, because some
+ * platforms show only the last line.
  */
 export function log(options: LogOptions): Language {
   const { format, isTerminal = false, now } = options;
@@ -72,7 +72,7 @@ export function logLine(entry: LogEntry, options: LogOptions): string {
   return options.format === "text" ? readableLine(cut, options) : meltanoLine(cut, options);
 }
 
-/** The level from the environment: the first variable of these three with a known word. */
+/** The level from the environment. The first of three variables with a known level decides. */
 export function logLevelOf(env: Environment, otherwise: LogLevel = "info"): LogLevel {
   const names = ["TAP_CONTACT_INTELLIGENCE_LOGLEVEL", "LOGLEVEL", "MELTANO_CLI_LOG_LEVEL"];
   const levels = names.map((name) => ALIASES.get((env[name] ?? "").trim().toLowerCase()));
@@ -95,7 +95,7 @@ function entryOf(event: Event): LogEntry | undefined {
       return streamEntry("info", event.stream, `about ${plural(event.rows, "row")}`);
     case "close":
       if (event.error !== undefined) return streamEntry("error", event.stream, errorText(event.error));
-      // The output logs a complete stream with its counts.
+      // The class Output logs the end of a complete stream, with its counts.
       if (event.complete) return undefined;
       return streamEntry("error", event.stream, "incomplete, a part of it could not be read");
     case "failed":

@@ -19,7 +19,7 @@ export const CAPABILITIES = [
   "test",
 ] as const;
 
-/** The description for programs that list taps. It marks secrets in Singer's words too. */
+/** The description for programs that list taps. It marks secrets also by the keywords of the Singer SDK. */
 export function aboutJson(program: Program, { connectionSpecification }: Spec): string {
   const unknown = { sdk_version: null, supported_python_versions: null };
   const about = { ...program, ...unknown, capabilities: CAPABILITIES, settings: connectionSpecification };

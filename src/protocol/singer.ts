@@ -68,7 +68,7 @@ class SingerRun {
     }
   }
 
-  /** Skips an unchanged state. A large state waits, except before a purchase. */
+  /** Skips an unchanged state. A large state is written less often, except before a purchase. */
   #checkpoint(stream: string, bookmark: object): string {
     const isFirst = this.#stateAt === Number.NEGATIVE_INFINITY;
     const isNew = isFirst || !isDeepStrictEqual(bookmark, this.#bookmarks.get(stream));
@@ -124,7 +124,7 @@ function singerStream({ stream, keyProperties, replicationKey, ...selection }: S
       const value = replicationKey === null ? null : (state[replicationKey] ?? null);
       return { ...state, replication_key: replicationKey, replication_key_value: value };
     },
-    /** Targets then drop all rows with an older version, so all rows of the table must precede this message. */
+    /** After this message, targets drop all rows with an older version. So all rows of the table must be before the message. */
     activation: (): string =>
       version === undefined ? "" : jsonLine({ type: "ACTIVATE_VERSION", stream, version }),
   };

@@ -4,7 +4,7 @@ import type { Language } from "./language.ts";
 
 const NOTICES: ReadonlySet<Event["kind"]> = new Set(["cut", "limited", "log", "retrying"]);
 
-/** Bytes of pending text that are worth one write. */
+/** From this number of pending bytes on, text is written at once. */
 const WORTH_A_WRITE = 64 * 1024;
 
 /** The output broke, or its reader has gone away. */
@@ -21,8 +21,8 @@ const UNREAD: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_
 
 /**
  * Writes events as whole lines, in the order of the calls. An emit waits for a slow reader, which limits memory.
- * After a failure of the output, one emit or close rejects with OutputClosed, and all others return. Notices never
- * reject, because no caller waits for them.
+ * After a failure of the output, the first emit or close rejects with OutputClosed, and later calls return. The emit
+ * of a notice never rejects, because no caller waits for a notice.
  */
 export class Writer {
   readonly #say: Language;
@@ -32,7 +32,7 @@ export class Writer {
   #scheduled = false;
   /** Whether the stream accepts no more text now. */
   #full = false;
-  /** Resolves when the stream has written all text, or has failed. */
+  /** Resolves when the stream has written the text so far, or has failed. */
   #left: Promise<void> = Promise.resolve();
   #release: () => void = () => {};
   #failure: OutputClosed | undefined;

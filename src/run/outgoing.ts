@@ -69,14 +69,14 @@ export function outgoing(
       ? rewriter
       : (line, names) => {
           const leaving = rewriter === null ? line : rewriter(line, names);
-          // The original row is searched, because a search in a text that was just put together copies the text.
+          // The search is in the original row, because V8 copies a concatenated text before it searches the text.
           return hasNuls(line) ? withoutNuls(leaving, replaced) : leaving;
         };
   return function* (event) {
     if (event.kind === "records") {
       notes.unreadable += event.unreadable ?? 0;
       if (event.lines.length === 0 && !event.suppressed) return;
-      // A Singer catalog with a list of fields gets no new fields.
+      // A Singer catalog that lists its fields gets no new fields.
       const isOpen = (selection?.rules ?? KEEP_ALL) === KEEP_ALL;
       if (isOpen && selection !== undefined && notes.unnameable.size > refused) {
         refused = notes.unnameable.size;
@@ -114,7 +114,7 @@ export function outgoing(
 /** The maximum number of fields of one kind in the warning about differences. */
 const MAX_LISTED = 50;
 
-/** The differences between rows and their schema, without values. @param leaves whether a field leaves; other fields are not news */
+/** The differences between rows and their schema, without values. @param leaves whether the output contains a field */
 function driftOf(notes: RowNotes, leaves: (name: string) => boolean): string {
   const { newFields, contradictions, withoutKey, unreadable, replaced } = notes;
   const added = [...newFields].filter(([name]) => leaves(name));
@@ -146,7 +146,7 @@ const BY_HAND = `${REFRESH}. If it does not find them, add them to the catalog b
 const NO_NAMES =
   "Their names are empty or reserved, or differ from others only by case. Only read --output and read --format jsonl keep them";
 
-/** The rules for a stream without a catalog: all fields leave that a SCHEMA can name. */
+/** The rules for a stream without a catalog: keep all fields that a SCHEMA can name. @param names the other fields */
 const allBut = (names: ReadonlySet<string>): FieldRules => ({
   defaultRule: "keep",
   fields: new Map([...names].map((name) => [name, unlisted([name])])),

@@ -39,15 +39,15 @@ export async function* streamEvents(
     for await (const event of events) yield* leave(event);
   } catch (error) {
     session.signal.throwIfAborted();
-    // No other stream can be written either.
+    // After a failure of the output, no other stream can be written.
     if (error instanceof OutputClosed || error instanceof OutputError) throw error;
     yield* leave({ kind: "close", stream, complete: false, error: explained(error, stream, savedState) });
   }
 }
 
-/** The error of a stream that an earlier run has read, and this key may no longer read; any other error as it is. */
+/** If an earlier run has read the stream and this key may not, the error says so. Any other error does not change. */
 function explained(error: unknown, stream: string, savedState: unknown): unknown {
-  // A stream of jobs may fail because the key cannot read the rows that name its items.
+  // For a stream of jobs, the key may lack the right to read the rows that name the items, so the text does not fit.
   const isRow = ROW_STREAMS.some(({ name }) => name === stream);
   if (!isRow || !(error instanceof ConfigError) || error.scope !== "stream" || savedState === undefined)
     return error;

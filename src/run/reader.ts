@@ -11,7 +11,7 @@ export type RequestedStream = {
   readonly selection?: Selection | undefined;
 };
 
-/** `rows`: the total; null: the service does not count; undefined: no list. `warning`: a problem for a person. */
+/** `rows`: the total; null: the service does not count; undefined: there is no list. `warning`: a text for a person. */
 export type Probed = { readonly rows?: number | null; readonly warning?: string };
 
 /** The functions that read a stream. */
@@ -23,7 +23,7 @@ export type Reader = {
    * @throws the reason why the key cannot read the stream
    */
   probe(isThorough?: boolean): Promise<Probed>;
-  /** The records of one request; no records of a stream that costs money. */
+  /** The records of one request. A stream that costs money returns no records. */
   sample(schema: JsonSchema): Promise<readonly Record<string, unknown>[]>;
   /** The events of the stream after "open", to its "close". @param savedState the stream's part of the incoming state */
   read(asked: RequestedStream, check: RowCheck, savedState: unknown): AsyncIterable<Event>;

@@ -30,7 +30,7 @@ export class RowReader implements Reader {
     this.#session = session;
   }
 
-  /** Requests the list, which may be absent although the stream has an export, because its path is only an assumption. */
+  /** Requests the list. The path of the list is an assumption, so a stream with an export may have no list there. */
   async probe(isThorough = false): Promise<Probed> {
     const { name, endpoint, exportPath } = this.spec;
     const list = await this.#session.look(this.spec, {}).catch((error: unknown) => {
@@ -47,7 +47,7 @@ export class RowReader implements Reader {
   }
 
   /**
-   * Checks the key of the first row in the export of the newest days. An export that fails may be read later, or page by page.
+   * Checks the key of the first row in the export of the newest days. A failed export is no error, because pages may be read.
    * @param first the newest element of the list
    */
   async #probeExport(first: unknown): Promise<void> {
@@ -66,7 +66,7 @@ export class RowReader implements Reader {
         break;
       }
     } catch (error) {
-      // The list is on the plan, so a run reads the stream, and fails.
+      // The key can read the list but not the export. Without the scope, the stream is read, and the run fails.
       if (error instanceof ConfigError && error.scope === "stream") throw new ConfigError(error.message);
       if (!(error instanceof BodyError)) throw error;
       hasKey = false;
@@ -101,7 +101,7 @@ export class RowReader implements Reader {
     return visible.slice(0, SAMPLE_ROWS).map(({ raw }) => JSON.parse(fromLatin1(raw)));
   }
 
-  /** Reads the stream, unless the state contains a full refresh that was delivered. */
+  /** Reads the stream. If an earlier run delivered the full refresh of the catalog, no row is read. */
   async *read(asked: RequestedStream, check: RowCheck, savedState: unknown): AsyncGenerator<Event> {
     const { name: stream } = this.spec;
     const { saved, open } = await this.resume(asked.configured, savedState, check);
@@ -140,8 +140,8 @@ export class RowReader implements Reader {
   }
 
   /**
-   * Finds out whether the stream can be read in windows, and whether it has a list. Undocumented rows need a date for windows, and
-   * the service must obey date filters: a count up to 1969 must be 0.
+   * Finds out whether the stream can be read in windows, and whether it has a list. Undocumented rows need a date for windows. The
+   * service must also obey date filters: a count up to 1969 must be 0.
    */
   async reading(): Promise<Pick<Source, "isDated" | "isListed">> {
     const { isDated, cursorField } = this.spec;
@@ -157,7 +157,7 @@ export class RowReader implements Reader {
     }
   }
 
-  /** Drops rows without a key for destinations that merge by key, because otherwise the complete sync fails there. */
+  /** Drops rows without a key if the destination merges by key. A row without a key would fail the whole sync. */
   #onMissingKey({ destinationSyncMode }: ConfiguredStream): Source["onMissingKey"] {
     if (!this.spec.sampled) return "reject";
     return destinationSyncMode?.endsWith("_dedup") === true ? "drop" : "pass";

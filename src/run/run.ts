@@ -13,7 +13,7 @@ import { RowReader } from "./row-reader.ts";
 import type { Runtime } from "./runtime.ts";
 import { type Pace, Session } from "./session.ts";
 
-/** The readers of streams, in the order of the catalog, and the rules for the fields that may leave. */
+/** The readers of streams, in the order of the catalog, and the rules for the fields in the output. */
 export type Guests = { readonly readers: readonly Reader[]; readonly privacy: FieldFilter };
 
 /** An open run. */
@@ -102,7 +102,7 @@ export async function syncStreams(
   return complete;
 }
 
-/** Whether an error concerns all streams. */
+/** Whether an error stops the run, because every later stream would fail too. */
 const isOfAll = (error: unknown): boolean =>
   error instanceof ConnectorError &&
   (error.scope === "service" || (error.scope === "run" && error instanceof ConfigError));

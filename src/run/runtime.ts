@@ -12,11 +12,11 @@ export type Runtime = {
   readonly stderr: Terminal;
   /** Opens stdin. */
   readonly stdin?: () => NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  /** The number of this process, for another run that finds this run's lock. */
+  /** The number of this process. The lock contains the number, for the message of another run. */
   readonly pid: number;
   /** Finds out whether another process of this machine still runs. */
   readonly processes?: Processes;
-  /** Registers an action for a signal that ends the process before its work has ended. */
+  /** Registers an action that runs if a signal ends the process before the work is done. */
   readonly atEnd?: (act: () => void) => void;
 };
 

@@ -53,7 +53,7 @@ export class Session {
     this.client = this.#openClient(config.baseUrl, config.apiKey, this.#named(PUBLIC_API));
   }
 
-  /** The service for the rows of one stream. @param suppresses whether rows of suppressed people are suppressed */
+  /** The service for the rows of one stream. @param suppresses whether to suppress rows of people in `suppress_file` */
   streamApi(
     spec: RowStreamSpec,
     rules: Omit<RowRules, "key">,
@@ -72,14 +72,14 @@ export class Session {
     await Promise.all([...this.#dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
   }
 
-  /** The clients of both APIs. Without an External API in the config, no stream needs its client. */
+  /** The clients of both APIs. Without an External API in the config, no stream uses `externalApi`. */
   get clients(): { readonly publicApi: Client; readonly externalApi: Client } {
     const { externalApi: api } = this.config;
     if (api !== null) this.#external ??= this.#openClient(api.apiUrl, api.apiKey, this.#named(EXTERNAL_API));
     return { publicApi: this.client, externalApi: this.#external ?? this.client };
   }
 
-  /** The names of an API's settings. The remedy for a wrong key begins with the origin of the key. */
+  /** Adds to the names of an API's settings where the key comes from, for the remedy of a wrong key. */
   #named(names: SettingNames): SettingNames {
     const origin = this.config.origins.get(names.key);
     if (origin === undefined) return names;
