@@ -14,7 +14,7 @@ export type FileForm = {
   /** The start of the run (epoch ms). */
   readonly startedAt: number;
   readonly gzip: boolean;
-  /** A commit is due after this number of bytes of covered rows. */
+  /** The bytes of covered rows after which a commit is due. */
   readonly commitBytes: number;
 };
 
@@ -118,7 +118,7 @@ export async function recover(folder: string, file: StateFile): Promise<FolderSt
     for (const part of parts) await rm(join(folder, stream, part), { recursive: true, force: true });
     if (parts.length > 0) await syncFolder(join(folder, stream));
     const largest = Math.max(0, ...names.map(numberOf));
-    // The state does not know these files. A gap in the numbers ends the search for known rows before them.
+    // A file has a larger number than the state knows. The program skips one number, and the gap ends the search for known rows.
     if (largest > (numbers[stream] ?? 0)) numbers[stream] = largest + 1;
   }
   return { version: 1, numbers, pending: null };
@@ -134,7 +134,7 @@ export function numberOf(name: string): number {
 export const namesIn = async (folder: string): Promise<string[]> =>
   (await readdir(folder).catch(unlessMissing)) ?? [];
 
-/** Changes the rest of a state, so that the next run writes all rows. Throws ConfigError while a commit is pending. */
+/** Skips a file number, so that the next run knows no rows and writes all rows. Throws ConfigError while a commit is pending. */
 export function forgetFiles(path: string, rest: JsonObject, stream: string): JsonObject {
   if (rest["output"] === undefined) return {};
   const output = parseFolderState(path, rest["output"]);

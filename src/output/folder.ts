@@ -161,7 +161,7 @@ export class Folder implements Sink {
     });
     const files = full === undefined ? named : [{ part: await stream.gather(named), name: full }];
     const output = { ...this.#output, pending: { key, state, files } };
-    // From the replacement on, the next run finishes the commit, so this run must keep the parts.
+    // After this replacement of `state.json`, the next run can finish the commit, so this run must keep the parts.
     if (files.length > 0) await this.#file.save(key, null, { output }, () => stream.forget());
     await finish(this.#path, this.#file, output);
     const rows = published.reduce((sum, { file }) => sum + file.rows, 0);

@@ -13,8 +13,8 @@ export type RowFilter = (lines: Lines) => Lines;
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Returns a function that removes rows that are equal to the newest row of their key in the newest files. A missing
- * file ends the search, because the file may have had a newer row. @param newest the number of the newest file
+ * Returns a function that removes known rows: rows that are equal to the newest row of their key in the files. A missing
+ * file ends the search, because it may have had a newer row of the key. @param newest the number of the newest file
  */
 export async function unknownRows(folder: string, stream: string, newest: number): Promise<RowFilter> {
   const key = STREAMS.find(({ name }) => name === stream)?.primaryKey[0] ?? "";

@@ -15,7 +15,7 @@ import { RunStats, type RunSummary, type StreamSummary } from "./stats.ts";
 import { endText, savedText, streamText, summaryText, windowText, writeSummary } from "./summary.ts";
 
 export type OutputOptions = {
-  /** The program's user. `airbyte`: logs on stdout; `singer`: metrics; `person`: exit code 2, and no state on stdout. */
+  /** The user of the program. `airbyte`: logs on stdout; `singer`: metrics; `person`: exit code 2, and no state on stdout. */
   readonly audience: "airbyte" | "singer" | "person";
   /** The language of stdout; undefined: no text on stdout. */
   readonly format?: Language | undefined;
@@ -57,7 +57,7 @@ class Output {
     this.#heartbeat = setInterval(tick, PROGRESS_EVERY_MS).unref();
   }
 
-  /** Writes the summary of an interrupted run, for a run that is killed later. Throws UsageError. */
+  /** Writes a first summary with the outcome `interrupted`. It remains if the run is killed. Throws UsageError. */
   async begin(): Promise<void> {
     const { summary: path } = this.#options;
     if (path === undefined) return;
@@ -120,7 +120,7 @@ class Output {
     return this.#stats.failures.every(isWrongSetting);
   }
 
-  /** Saves the covered rows. Returns the reason for the end; after a signal, the reason names the place of the state. */
+  /** Saves the covered rows. Returns the error that ends the run. After a signal, the error names the place of the state. */
   async settle(error: unknown): Promise<unknown> {
     const { signal } = this.#runtime;
     try {
@@ -188,12 +188,12 @@ class Output {
   }
 }
 
-/** Whether the operator must correct a setting. A place that cannot be written may be writable later. */
+/** Whether the operator must correct a setting. After an OutputError, the place may be writable later without a change. */
 const isWrongSetting = (error: unknown): error is ConfigError =>
   error instanceof ConfigError && !(error instanceof OutputError);
 
 /**
- * Opens the log on stderr; undefined: the platform, or the person at stdout, already sees Airbyte's logs.
+ * Opens the log on stderr; undefined: Airbyte's logs on stdout already reach the platform or the person.
  * @param display the progress at the terminal, which also shows waits
  */
 function logWriter(options: OutputOptions, runtime: Runtime, mask: Mask, display: () => Display | undefined) {

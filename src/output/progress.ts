@@ -19,16 +19,16 @@ const REFRESH_MS = 100;
 const CLEAR = "\r\u001b[K";
 const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
 
-/** Undefined: stderr cannot redraw a line, or its terminal may also show records. @param files whether records go to files */
+/** Opens the progress; undefined: stderr cannot redraw a line, or shows records too. @param files whether stdout gets no records */
 export function openDisplay(stats: RunStats, runtime: Runtime, files: boolean): Display | undefined {
   const { stderr, stdout, environment } = runtime;
-  // The reader of a pipe may write to this terminal too.
+  // If stdout is a pipe, the reading program may write to this terminal too.
   const isTaken = !files && (stdout.isTTY === true || stdout instanceof Socket);
   if (stderr.isTTY !== true || isTaken || !canRedraw(environment)) return undefined;
   let frame = 0;
   const draw = (): void => {
     const { columns } = stderr as { columns?: number };
-    // The spinner and its space take two columns, and the last column stays free.
+    // The spinner and a space need two columns, and the last column stays free.
     const text = lineOf(stats, (columns || 80) - 3);
     stderr.write(`${CLEAR}${FRAMES[frame++ % FRAMES.length]} ${text}`);
   };
@@ -60,7 +60,7 @@ function lineOf(stats: RunStats, width: number): string {
   const [wait = stats.current === undefined ? "connecting" : "finishing"] = waitTexts(stats);
   const variants = variantsOf(stats) ?? [wait];
   const text = variants.find(({ length }) => length <= width) ?? (variants.at(-1) ?? "").slice(0, width);
-  // The name of a stream may be from a catalog.
+  // The name of a stream may be from a catalog, so the name may contain control characters.
   return printable(text);
 }
 
@@ -69,7 +69,7 @@ function variantsOf(stats: RunStats): readonly string[] | undefined {
   const { current } = stats;
   if (current?.outcome !== "interrupted") return undefined;
   const { stream, arrived, expected_rows: counted } = current;
-  // The run may read rows of other days too. Then the count says nothing.
+  // The run may also read days that are not in the count. If more rows arrived than counted, no percent is shown.
   const expected = counted !== null && counted > 0 && arrived <= counted ? counted : undefined;
   const percent = expected !== undefined && `${Math.floor((100 * arrived) / expected)}%`;
   const lineWith = (...parts: Part[]): string => `${stream}: ${joined(parts)}`;

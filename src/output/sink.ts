@@ -51,7 +51,7 @@ export type Destination = {
   readonly limit?: number | undefined;
 };
 
-/** A destination with an equal state, for a run that saves nothing. */
+/** The destination of a run that starts from the same state but saves nothing. */
 export function onlyRead({ state, stateFile, output }: Destination): Destination {
   const own = output === undefined ? stateFile : join(output, "state.json");
   return { state: state ?? (own !== undefined && existsSync(own) ? own : undefined) };
@@ -74,7 +74,7 @@ export async function openSink(
   return stdoutSink(format, mask, runtime, file, given);
 }
 
-/** @param file also takes the state @param given the state from which a run without a file continues */
+/** @param file a file that also gets the state @param given the state from which a run without a file continues */
 export function stdoutSink(
   format: Language = () => "",
   mask: Mask,

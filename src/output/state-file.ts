@@ -29,7 +29,7 @@ export class StateFile {
     await statReplaceable(path);
     const lock = await Lock.acquire(path, runtime);
     try {
-      // A paused run that lost the lock may still rename its temporary file, so the file goes before the state is read.
+      // A paused run that lost the lock could still rename its temporary file. So the file is removed before the state is read.
       await removeLeftovers(path);
       await tryReplacing(path, () => lock.check()).catch((cause: unknown) => {
         throw cannotMake(`replace the state file "${path}"`, cause);
@@ -42,12 +42,12 @@ export class StateFile {
     }
   }
 
-  /** The state in the file now; of a new file, its first state. */
+  /** The state in the file now. A new file has the state `seed`. */
   get saved(): SavedState {
     return { streams: new Map(this.#bookmarks), rest: this.#rest };
   }
 
-  /** Returns when the new state (null: unchanged) is on the disk. Throws OutputError. @param onReplace before the rename */
+  /** Returns when the new state (null: unchanged) is on the disk. Throws OutputError. @param onReplace called before the rename */
   async save(
     stream: string,
     state: StreamState | null,

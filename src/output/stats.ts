@@ -97,7 +97,7 @@ export class RunStats {
   #error: unknown;
   #usage: () => Usage = noUsage;
   #wait = { until: 0, why: "" };
-  /** The ranges of days that the program still has to read again. A part of a range follows the range. */
+  /** The ranges of days that the program must read again. A range is before its parts. */
   #cuts: readonly Cut[] = [];
 
   constructor(clock: Pick<Clock, "now" | "monotonic">) {
@@ -138,7 +138,7 @@ export class RunStats {
     return missing === null || missing > 0 ? { days: cut.days, missing } : undefined;
   }
 
-  /** @param saved of the stream that the run reads now */
+  /** Adds the saved rows and files to the stream that the run reads now. */
   noteSaved(saved: Saved | undefined): void {
     const facts = this.#streams.at(-1)?.facts;
     if (facts === undefined || saved === undefined) return;
@@ -194,7 +194,7 @@ export class RunStats {
     this.#streams.push({ from: this.#mark(), arrived: 0, facts });
   }
 
-  /** The longest wait counts. */
+  /** Keeps the wait that ends last. */
   #waitUntil(until: number, why: string): void {
     if (until > this.#wait.until) this.#wait = { until, why };
   }
@@ -222,7 +222,7 @@ export class RunStats {
   #cut({ facts, arrived }: StreamRecord, event: EventOf<"cut">): void {
     const { stream, days, to, counted, shown, isExport, isCut } = event;
     if (isExport) facts[isCut ? "cut_exports" : "failed_exports"] += 1;
-    // Jobs may read the rows of another stream, and their checkpoints do not say when.
+    // A stream of jobs may read the rows of another stream. Its checkpoints do not say when these rows are read again.
     if (stream !== facts.stream) return;
     const completeAt = counted !== null && counted > shown ? arrived + counted - shown : null;
     this.#cuts = [...this.#cuts.filter((cut) => cut.days !== days), { days, to, completeAt }];

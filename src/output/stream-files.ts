@@ -11,10 +11,10 @@ import { syncFolder } from "./files/replace.ts";
 import { type FileForm, type NamedPart, newPartName } from "./folder-state.ts";
 import { type RowFilter, unknownRows } from "./known-rows.ts";
 
-/** Rows of one window without a visible file. `span`: the days of the window in names of files. */
+/** Rows of one window in a hidden file. `span`: the days of the window in names of files. */
 type WindowRows = { readonly window: number; readonly span: string | undefined; readonly file: Part };
 
-/** The stream that the run reads now: its state, and its rows without a visible file. */
+/** The stream that the run reads now: its state, and its rows in hidden files. */
 export class StreamFiles {
   readonly name: string;
   /** The name of the stream in the state. */
@@ -28,7 +28,7 @@ export class StreamFiles {
   #unknown: RowFilter | undefined;
   /** Rows that no state covers, by window. */
   readonly #open = new Map<number, WindowRows>();
-  /** Rows that a state covers. Later rows of their windows are open again. */
+  /** Rows that a state covers. Later rows of the same window are in `#open` until the next state. */
   #covered: WindowRows[] = [];
   /** The hidden folder of covered rows. */
   #gathered: string | undefined;
@@ -76,7 +76,7 @@ export class StreamFiles {
     await begun.file.append(splice("", "\n", rows), rows.length);
   }
 
-  /** Moves the rows of the windows below a number to the covered rows. */
+  /** Moves the rows of all windows with a lower number to the covered rows. */
   async cover(windows = Number.POSITIVE_INFINITY): Promise<void> {
     for (const [window, rows] of this.#open) {
       if (window >= windows) continue;
@@ -84,12 +84,12 @@ export class StreamFiles {
       this.#covered.push(rows);
       if (!rows.file.isInMemory) await rows.file.seal();
     }
-    // A refresh covers many windows before its commit, which would fill the memory.
+    // A refresh covers many windows before its commit. Their rows would fill the memory.
     const small = this.#covered.filter(({ file }) => file.isInMemory);
     if (bytesOf(small) >= MIN_WRITE_BYTES) for (const { file } of small) await file.seal();
   }
 
-  /** Writes all covered rows to the disk. Joins rows of one window in memory. Until `forget`, `discard` removes the files. */
+  /** Writes all covered rows to the disk. Joins the rows of a window in memory. `discard` removes the files until `forget`. */
   async take(): Promise<readonly WindowRows[]> {
     const taken: WindowRows[] = [];
     for (const rows of this.#covered) {

@@ -22,11 +22,11 @@ type Ending = {
   readonly isForPerson: boolean;
   /** Whether later days can have new rows. */
   readonly isOpen: boolean;
-  /** Whether a person must act before another run can do better. */
+  /** Whether another run can only succeed after a person has acted. */
   readonly mustAct: boolean;
 };
 
-/** How a stream ended: "complete, 2,003 rows in 1 new file, 9 requests, 3.2 s", and the consequences. */
+/** The end of a stream ("complete, 2,003 rows in 1 new file, 9 requests, 3.2 s"), and what the next run does. */
 export function streamText(stream: StreamSummary): string {
   const { outcome, rows, files, suppressed, retries, missing_days: missing, recheck } = stream;
   const { expected_rows: expected, reread_rows: reread, saved_up_to: until } = stream;
@@ -83,7 +83,7 @@ function filesText(streams: readonly StreamSummary[], folder = ""): string {
   return ` in ${plural(files, "new file")}, ${bytes}, in ${folder.replace(/\/*$/, "/")}`;
 }
 
-/** The next step after a run that did not fail; false: a platform decides, or no later run can have more rows. */
+/** The next step after a run that did not fail; false: a platform decides, or a later run cannot read more rows. */
 function nextText({ outcome, streams, saved_to: place }: RunSummary, ending: Ending): Part {
   if (!ending.isForPerson || place === null) return false;
   if (outcome === "paused") return "Run again to continue";
@@ -100,7 +100,7 @@ const sumOf = (streams: readonly StreamSummary[], field: Sum): number =>
 /** Whether the run submitted jobs, or jobs are open. */
 const hasJobs = ({ spent }: StreamSummary): boolean => spent !== null && spent.submissions + spent.open > 0;
 
-/** "company_lookups: 2 submitted, 4 credits used, 1 still open". The first stream of a setting shows the open jobs. */
+/** "company_lookups: 2 submitted, 4 credits used, 1 still open". Streams of one setting share open jobs: the first shows them. */
 function spentText({ stream, spent }: StreamSummary, streams: readonly StreamSummary[]): Part {
   if (spent === null) return false;
   const settingOf = (name: string) => JOB_STREAMS.find((spec) => spec.name === name)?.setting;
@@ -130,12 +130,12 @@ function repairText({ streams, outcome }: RunSummary, { isCounted, isIgnoring }:
   return `${again}; ${(streams.every(isProven) && rows) || "not every row"} is proven`;
 }
 
-/** Whether the counts prove all rows. The list of sources says itself where it ends, so it needs no count. */
+/** Whether all rows are proven. The list of sources shows its own end, so sources need no count. */
 const isProven = ({ stream, missing_days: missing, recheck, windows }: StreamSummary): boolean =>
   missing.length + recheck.length === 0 &&
   (stream === SOURCES.name || windows.every(({ counted }) => counted !== null));
 
-/** The days that are proven in every stream with days, or the days that are not; false: no stream has days. */
+/** A sentence about proven days (in every stream with days), or about days with moved rows; false: nothing to say. */
 function provenText(streams: readonly StreamSummary[]): Part {
   const ranges = streams.reduce((sum, { recheck }) => sum + recheck.length, 0);
   if (ranges > 0)

@@ -6,7 +6,7 @@ import { piecesOf, unusable } from "./open-text.ts";
 /** The cells of one row in the wanted columns, and the number (from 1) of its first line. */
 export type Cells = { readonly cells: readonly unknown[]; readonly line: number };
 
-/** One way to cut the first line. `places`: the places of the wanted columns; -1: the line lacks the column. */
+/** The cells of the first line for one separator. `places`: the places of the wanted columns; -1: there is no such column. */
 export type Cut = {
   readonly separator: string;
   readonly names: readonly string[];
@@ -17,16 +17,16 @@ export type FedFile = {
   /** The name in messages, such as `table "x"`. */
   readonly name: string;
   readonly path: string;
-  /** The name of each wanted column, and other names that may be unique. Names are lower case letters and digits. */
+  /** The name of each wanted column (lower case letters and digits), and other names. Only one column may have another name. */
   readonly columns: readonly (readonly [name: string, other: RegExp])[];
   /** Whether the file may be a list, whose lines can contain commas. */
   readonly isList: boolean;
-  /** The places of the cells in a file without names of columns; a text: the problem. @param cuts most columns first */
+  /** Finds the columns of a file that does not name them; a text: the problem. @param cuts the cut with most columns first */
   readonly guess: (cuts: readonly Cut[]) => (Cut & { readonly isHeader: boolean }) | string;
 };
 
 const SEPARATORS = [",", ";", "\t", "|"];
-/** The separator of a list, which is in no file. */
+/** The separator of a list. No file contains this character, so a line has one cell. */
 const NONE = "\u001f";
 /** The separators of formats without quotes: psql, MySQL and Redshift write quotes as plain characters. */
 const WITHOUT_QUOTES = new Set([NONE, "\t", "|"]);
@@ -72,7 +72,7 @@ function takeOf(file: FedFile, head: string, Papa: typeof Parser): Take {
 function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof Parser): Take {
   const [first = ""] = head.split(newline, 1);
   const parserOf = (separator: string, isPlain: boolean) => {
-    // After a space, the parser would take a quote for text.
+    // The parser reads a quote after a space as text, so the separator includes the space.
     const delimiter = first.includes(`${separator} "`) && !isPlain ? `${separator} ` : separator;
     return new Papa({ delimiter, newline, ...(isPlain ? { fastMode: true } : {}) });
   };
@@ -115,7 +115,7 @@ function fromCsv(file: FedFile, head: string, newline: "\n" | "\r", Papa: typeof
 const isFilled = (cell = ""): boolean => cell.trim() !== "";
 const OPEN_QUOTE = "has a cell with an open quote. Close the quote, and write a quote inside quotes twice";
 
-/** The places of the wanted columns in the first line; a text: the problem. */
+/** The best cut of the first line; a text: the problem. */
 function layoutOf(file: FedFile, cuts: Cut[]) {
   const found = ({ places }: Cut): number => places.filter((place) => place >= 0).length;
   const [best] = cuts.sort((a, b) => found(b) - found(a) || b.names.length - a.names.length);

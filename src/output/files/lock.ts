@@ -24,7 +24,7 @@ export type LockRuntime = {
   readonly signal: AbortSignal;
   /** For messages only, because the number has no meaning outside its container. */
   readonly pid: number;
-  /** Says whether a process of this machine still runs. Without this member, a run watches the lock. */
+  /** Finds out whether a process of this machine still runs. If absent, a run watches the lock instead. */
   readonly processes?: Processes | undefined;
   /** Registers a last action for a process that is ended by force. */
   readonly atEnd?: (act: () => void) => void;
@@ -168,14 +168,14 @@ async function waitUntilReleased(file: string, runtime: LockRuntime): Promise<vo
     if (text === undefined) return;
     if (text !== first) throw inUse(file, text);
     const now = clock.monotonic();
-    // The machine may have slept, and then did not watch.
+    // While the machine sleeps, the program does not watch the lock. So a long step counts as 2 seconds.
     unchanged += Math.min(now - last, 2 * LOOK_MS);
     last = now;
   }
   await discard(file, first);
 }
 
-/** Removes the watched lock. If another observer was faster, its new lock returns. */
+/** Removes the watched lock. If another observer already made a new lock, restores the new lock and throws TransientError. */
 async function discard(file: string, watched: string): Promise<void> {
   const path = lockOf(file);
   const moved = `${path}.${randomBytes(8).toString("hex")}.tmp`;
@@ -192,7 +192,7 @@ async function discard(file: string, watched: string): Promise<void> {
 
 async function lockContent(path: string): Promise<string | undefined> {
   try {
-    // Reading a pipe would never end, and neither would the wait for a link to a missing file.
+    // Reading a pipe would never end. A link to a missing file would never become free.
     const stats = await lstat(path);
     if (!(stats.isFile() || stats.isDirectory())) throw new Error("it is not a regular file. Remove it");
     return await readFile(path, "utf8");

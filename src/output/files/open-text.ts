@@ -38,7 +38,7 @@ function failure(name: string, cause: unknown): ConfigError {
   return new ConfigError(`Cannot read the ${name}: ${why}`, { cause });
 }
 
-/** The pieces of a text file or stdin (`-`), also of a gzip file. Throws ConfigError. @param name in messages, such as `table "x"` */
+/** Reads a text file, a gzip file or stdin (`-`) in pieces. Throws ConfigError. @param name in messages, such as `table "x"` */
 export async function* piecesOf(
   name: string,
   path: string,
@@ -62,7 +62,7 @@ export async function* piecesOf(
   }
 }
 
-/** The whole text of a text file, also of a gzip file. Throws ConfigError. */
+/** Reads a whole text file or gzip file. Throws ConfigError. */
 export function textOf(name: string, path: string): string {
   try {
     const read = readFileSync(path);

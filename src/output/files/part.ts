@@ -6,7 +6,7 @@ import { syncHandle } from "./replace.ts";
 export const MIN_WRITE_BYTES = 512 * 1024;
 /** The level of gzip: half of the time of zlib's default, 6, and files that are a tenth larger. */
 const LEVEL = 3;
-/** Bytes in a piece from zlib. Its default (16 KiB) needs four times as many waits for its thread. */
+/** The bytes of a piece from zlib. With zlib's default (16 KiB), the program waits four times as often for zlib's thread. */
 const OUT_BYTES = 64 * 1024;
 
 /** A file under a hidden name. Its first text stays in memory until a batch is full. */

@@ -26,7 +26,7 @@ export function textDecoder(name: string): (piece?: Uint8Array) => string {
       before = piece;
       return text;
     } catch {
-      // A character may begin in the piece before.
+      // A character may begin in the last piece and end in this piece, so both pieces are searched.
       const begun = latin1(before).replace(/^.*\n|^[\x80-\xbf]+/s, "");
       const lines = `${begun}${latin1(piece)}`.split("\n");
       throw refuse(line + lines.findIndex((one) => !isUtf8(Buffer.from(one, "latin1"))));
@@ -61,7 +61,7 @@ export async function readText(what: string, path: string): Promise<string> {
   }
   const decode = textDecoder(`${what} file "${path}"`);
   const text = decode(bytes);
-  // The output of a killed run may end within a character of a message.
+  // The output of a killed run may end in the middle of a message. Then half a character at its end is not an error.
   const isMessage = bytes[bytes.lastIndexOf("\n") + 1] === OPEN_OBJECT;
   return isMessage ? text : text + decode();
 }

@@ -21,7 +21,7 @@ export function reasonOf(error: unknown): string {
   return PLAIN_WORDS[code] ?? words;
 }
 
-/** Words for codes of the system. A rename cannot replace a file that is mounted alone. */
+/** Words for codes of the system. EBUSY and EXDEV: a rename cannot replace a file that is a mount of its own. */
 const PLAIN_WORDS: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",
   ENOSPC: "no space left on device. Free space and run again",

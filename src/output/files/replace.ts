@@ -50,7 +50,7 @@ export async function replaceFile(path: string, content: Content, options: Optio
   await syncFolder(dirname(path));
 }
 
-/** Replaces a file with its own bytes, or a temporary file, so that a volume refuses before hours of work. */
+/** Tries to replace a file by its own bytes, or a temporary file. So a volume refuses before the run, not after hours. */
 export async function tryReplacing(path: string, beforeRename?: () => Promise<void>): Promise<void> {
   if ((await statReplaceable(path)) !== undefined)
     return await replaceFile(path, await readFile(path), { beforeRename });
@@ -145,7 +145,7 @@ async function writeDurably(path: string, content: Content, like?: Stats, isSecr
   }
 }
 
-/** Copies owner and mode. Without the right to set the owner, group and others get no rights. Some volumes ignore both. */
+/** Copies owner and mode. If the owner cannot be set, group and others get no rights. Some volumes ignore owner and mode. */
 async function copyRights(file: FileHandle, { uid, gid }: Stats, mode: number): Promise<void> {
   let allowed = mode;
   await file.chown(uid, gid).catch(() => {
@@ -160,7 +160,7 @@ async function keep(path: string): Promise<void> {
     await link(path, next).catch(async () => writeDurably(next, await readFile(path)));
     await rename(next, `${path}.previous`);
   } finally {
-    // A rename between two links of one file does nothing, and a killed run may have made this link.
+    // A killed run may have made `.previous` a link to this file. Then the rename does nothing, and `next` is still there.
     await rm(next, { force: true });
   }
 }
