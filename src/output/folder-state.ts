@@ -65,7 +65,7 @@ export const fullName = (number: number): string => `full-${padded(number)}`;
 export const newPartName = (form?: FileForm): string =>
   `.${form === undefined ? "full" : startName(form.startedAt)}-${randomBytes(8).toString("hex")}.part`;
 
-/** Reads `output` of a state. Throws ConfigError for other formats, samples and damage. */
+/** Reads `output` of a state. Throws ConfigError for an unknown version, a sample or a damaged value. */
 function parseFolderState(folder: string, value: unknown): FolderState {
   if (value === undefined) return { version: 1, numbers: {}, pending: null };
   const { version, sample } = objectOf(value);
@@ -105,7 +105,7 @@ export async function finish(folder: string, file: StateFile, output: FolderStat
   await file.save(key, state, { output: { ...output, pending: null } });
 }
 
-/** Finishes the commit of a killed run and removes other parts. Throws ConfigError, and errors of the system. */
+/** Finishes the commit of a killed run and removes all remaining parts. Throws ConfigError, and errors of the system. */
 export async function recover(folder: string, file: StateFile): Promise<FolderState> {
   const output = parseFolderState(folder, file.saved.rest["output"]);
   const numbers = { ...output.numbers };

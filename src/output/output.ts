@@ -85,7 +85,7 @@ class Output {
 
   async emit(event: Event): Promise<void> {
     this.#stats.note(event);
-    // Logs skip these two kinds, which are nearly all events.
+    // Logs do not contain records and checkpoints, which are nearly all events.
     if (event.kind === "records" || event.kind === "checkpoint") return await this.#toSink(event);
     if (event.kind === "end") await this.#inform(this.#endText);
     await this.#pass(event);
@@ -214,7 +214,7 @@ function logWriter(options: OutputOptions, runtime: Runtime, mask: Mask, display
   return new Writer(drawn, stderr, mask.apply);
 }
 
-/** Ignores a log whose reader has gone away. */
+/** Ignores the error of a log that broke, or whose reader has ended. */
 async function unlessClosed(written: Promise<unknown> | undefined): Promise<void> {
   try {
     await written;

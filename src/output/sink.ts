@@ -10,7 +10,7 @@ import type { Lock, LockRuntime } from "./files/lock.ts";
 import { Folder } from "./folder.ts";
 import { readState, StateFile } from "./state-file.ts";
 
-/** A saved state (null: of a sample), and the files of its records, which are visible now. */
+/** A saved state (null: a sample has no state), and the visible files with its records. */
 export type Saved = {
   readonly state: StreamState | null;
   readonly files?: number;
@@ -24,7 +24,7 @@ export type Sink = {
   /** The file from which the next run continues; null: no file has the state. */
   readonly place: string | null;
   readonly lock: Lock | undefined;
-  /** Returns when there is room for more events. A folder may save a checkpoint later, together with others. */
+  /** Returns when there is room for more events. A folder may save several checkpoints together later. */
   emit(event: Event): Promise<Saved | undefined>;
   /** Saves the covered rows of a run that cannot continue. Does not wait for readers. */
   settle(): Promise<Saved | undefined>;

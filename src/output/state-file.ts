@@ -71,7 +71,7 @@ export class StateFile {
 
 /**
  * Reads the state of a file, of a folder of `read --output`, or of stdin (`-`). Throws ConfigError.
- * @param mayBeEmpty whether an empty text is an empty state; otherwise it is an error, because a full disk empties files
+ * @param mayBeEmpty whether an empty text is an empty state; false: an empty text is an error, because a full disk empties files
  */
 export async function readState(given: string, mayBeEmpty = false) {
   const isFolder = (await stat(given).catch(() => undefined))?.isDirectory() === true;

@@ -26,7 +26,7 @@ type Ending = {
   readonly mustAct: boolean;
 };
 
-/** The end of a stream ("complete, 2,003 rows in 1 new file, 9 requests, 3.2 s"), and what the next run does. */
+/** "complete, 2,003 rows in 1 new file, 9 requests, 3.2 s", and then what the next run does. */
 export function streamText(stream: StreamSummary): string {
   const { outcome, rows, files, suppressed, retries, missing_days: missing, recheck } = stream;
   const { expected_rows: expected, reread_rows: reread, saved_up_to: until } = stream;

@@ -45,9 +45,9 @@ export async function* streamEvents(
   }
 }
 
-/** If an earlier run has read the stream and this key may not, the error says so. Any other error does not change. */
+/** Explains the error if an earlier run has read the stream and this key may not. Returns every other error unchanged. */
 function explained(error: unknown, stream: string, savedState: unknown): unknown {
-  // For a stream of jobs, the key may lack the right to read the rows that name the items, so the text does not fit.
+  // The text does not fit a stream of jobs: the key may only lack the right to read the rows that name the items.
   const isRow = ROW_STREAMS.some(({ name }) => name === stream);
   if (!isRow || !(error instanceof ConfigError) || error.scope !== "stream" || savedState === undefined)
     return error;

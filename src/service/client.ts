@@ -41,7 +41,7 @@ const RESULT_BYTES = 268_435_456;
 /** The deadline of a complete answer is this number of idle timeouts. A result is paid for and may be large, so it has more. */
 const SILENCES = 2;
 const RESULT_SILENCES = 20;
-/** After the end of the run, an open POST has this time, because its answer says what the user paid for. */
+/** After the end of the run, an open POST has this time. Its answer says what the user paid for. */
 const POST_GRACE_MS = 5_000;
 
 export type Query = Readonly<Record<string, string>>;

@@ -14,7 +14,7 @@ const BYTE_ORDER_MARK = "\xef\xbb\xbf";
 /**
  * Turns the bytes of a body into latin1 texts, because V8 is fastest with one byte a character. The bytes do not change.
  * Each text ends with a line, so that lines are not copied, and no character or escape is cut. The function also
- * - replaces a line that is not UTF-8 by text that is not JSON, and reads the rest of the body,
+ * - replaces a line that is not UTF-8 by text that is not JSON, and continues with the next line,
  * - removes a byte order mark,
  * - escapes U+2028, U+2029 and U+0085, which are legal in JSON strings but end a line for some programs,
  * - replaces and counts escaped halves of surrogate pairs (U+FFFD).
@@ -61,7 +61,7 @@ function hasLines(what: string, bytes: Buffer, key: string): boolean {
 }
 
 const PAGE = "a web page or XML";
-/** The beginnings of bodies of other forms, and the names of these forms. */
+/** Forms of bodies that are not lines of JSON: the beginning of the body, and the name of the form. */
 const FORMS: readonly (readonly [begins: RegExp, form: string])[] = [
   [/^(?:\xff\xfe|\xfe\xff|\S?\0)/, "UTF-16 text"],
   [/^</, PAGE],

@@ -14,7 +14,7 @@ type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) =>
 
 /**
  * The time when a refused submission may be made again.
- * - `limit`: when the rate limit allows it. `time`: later. `operator`: after the operator has acted.
+ * - `limit`: when the rate limit allows a request. `time`: later. `operator`: after the operator has acted.
  * - `other-item`: at once for another item. `is-answer`: never, because the refusal is the item's answer.
  */
 export type RetryWhen = "limit" | "time" | "other-item" | "is-answer" | "operator";
@@ -218,7 +218,7 @@ export function envelopeCode(value: unknown): string | undefined {
   return knownCode((value["error"] as { code?: unknown }).code);
 }
 
-/** A code of the service, or "an unknown code" for other text. */
+/** A code in the service's form, or "an unknown code" for any text without this form. */
 export const knownCode = (code: unknown): string =>
   typeof code === "string" && CODE.test(code) ? code : "an unknown code";
 

@@ -38,12 +38,12 @@ const MAX_NAME = 200;
 const MAX_LIST_DEPTH = 3;
 /** Longer lines are parsed, because the expression needs memory for each character. */
 const MAX_LINE = 64 * 1024;
-/** After this number of lines without a match in a row, all lines are parsed. */
+/** After this number of consecutive lines without a match, all lines are parsed. */
 const MAX_MISSES = 1000;
 
 /**
  * One regular expression that recognizes usual rows in a third of the time of JSON.parse.
- * It comes from the schema and the order of names in earlier rows, because most rows of an export are similar.
+ * The program makes it from the schema and the order of names in earlier rows. Most rows of an export are similar.
  * A match proves that a line is a JSON object of declared fields with correct values. It has groups for the key and the cursor.
  * A line without a match may still be a row, so it is parsed.
  *
@@ -112,7 +112,7 @@ export class LinePattern {
   }
 }
 
-/** Fields that decide whether a row is suppressed: the key, and maybe a second field. */
+/** Fields that decide whether a row is suppressed: the key, and for some streams a second field. */
 export type SuppressionGroups = {
   readonly fields: readonly string[];
   /** @param json the value of a field, as latin1 */
@@ -160,7 +160,7 @@ function valuePattern(
   if (!isObject(schema)) return undefined;
   const { type, items, ...rest } = schema;
   if (!Object.keys(rest).every((keyword) => SILENT.includes(keyword))) return undefined;
-  // In a field without a type, lists of lists are parsed, because many fields without a type would make the expression long.
+  // In a field without a type, lists of lists are parsed. Many fields without a type would make the expression long.
   const anything = depth === 0 ? [...SCALARS.keys(), "array"] : SCALARS.keys();
   const kinds = new Set<unknown>(type === undefined ? anything : [type].flat());
   // With both types, a number would match in two ways, and two numbers in four ways.

@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 const SPAN_MS = 61_000;
 const BURST = 15;
 
-/** Limits the requests of one API key to `perMinute` in any 61 seconds: a small burst, then even starts. */
+/** Limits the requests of one API key to `perMinute` in any 61 seconds. After a small burst, requests start at even intervals. */
 export class Limiter {
   readonly #clock: Clock;
   readonly #perMinute: number;

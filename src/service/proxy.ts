@@ -56,7 +56,7 @@ const decoded = (text: string): Buffer =>
     "latin1",
   );
 
-/** Whether an entry of NO_PROXY names an address: `*`, a domain and all below it, an IP address or a range, and maybe a port. */
+/** Whether an entry of NO_PROXY names an address: `*`, a domain with subdomains, an IP address or a range. A port may follow. */
 function isNamed({ protocol, hostname, port }: URL, entry: string): boolean {
   const [, name = entry, only] = (isIP(entry) === 0 && /^(.+):(\d+)$/.exec(entry)) || [];
   if (only !== undefined && Number(only) !== Number(port || (protocol === "https:" ? 443 : 80))) return false;

@@ -29,7 +29,7 @@ const named = (environment: Environment) =>
     return file === "" ? [] : [{ variable, file, ...read(file) }];
   });
 
-/** The first usable bundle. Other bundles of the machine have the same certificates. */
+/** The text of the first usable bundle. All bundles of one machine contain equal certificates. */
 const systemText = (): string => SYSTEM_BUNDLES.map((file) => read(file).text).find((text) => text) ?? "";
 
 /** The certificates of a file. */

@@ -7,14 +7,14 @@ export type DayRange = readonly [first: Day, last: Day];
  * The status of a range of days.
  * - `again`: rows disappeared during the reading, so the next run reads the days again.
  * - `missing`: no attempt proved the days.
- * - `reread`: the days were proven, and it is their turn to be read again.
+ * - `reread`: the days were proven, and `reread_days` requires another reading.
  */
 export type Status = "proven" | "again" | "missing" | "reread";
 
 /**
  * Days that were read together.
  * `rows`: the distinct rows of a proven span, also suppressed rows; otherwise 0.
- * `read`: the day of the oldest reading of a proven span, if spans are read again in turn.
+ * `read`: the day of the oldest reading of a proven span, if the setting `reread_days` is on.
  */
 export type Span = {
   readonly from: Day;

@@ -20,7 +20,7 @@ const TINY = 100;
 /**
  * Finds rows that arrived late in proven days, and sources that the key could not read before.
  * A failed request changes no span, because the next run checks again. A refused source waits for the next day.
- * @returns the state without the days that must be read again; spans whose turn it is have the status `reread`
+ * @returns the state without the days that must be read again. Spans that `withTurn` marks have the status `reread`
  * @throws ConfigError for a key of another organization; for a new key also the error of a count
  */
 export async function checkDaily(

@@ -3,7 +3,7 @@ import type { Status } from "./coverage.ts";
 import type { Pass } from "./pass.ts";
 import type { Window } from "./window.ts";
 
-/** `ends` reads pages from both ends of the list of everything, because rows without a date are first or last in the list. */
+/** `ends` reads pages from both ends of the list of everything. Rows without a date are first or last in the list. */
 export type Attempt = "export" | "pages" | "ends" | "halve";
 export type Verdict = Status | "failed";
 type Next = Status | readonly Attempt[];

@@ -10,7 +10,7 @@ type Reader<Item, Part> = {
 
 /**
  * Reads up to `width` items at once and yields their parts in the order of arrival.
- * The reader of an item continues after the caller has processed the item's part. The last item begins when all others have ended.
+ * The reader of an item continues after the caller has processed the item's part. The last item begins after all items have ended.
  * @throws the first failure. After a failure no item begins, and open items are read to their ends.
  */
 export async function* parallel<Item, Part>(

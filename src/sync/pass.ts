@@ -79,7 +79,7 @@ export class Pass {
   readonly #from: number;
   readonly #end: number;
   #group: number | undefined;
-  /** Whether the rows that this window showed count for its parts, so that the parts need not show the rows again. */
+  /** Whether the rows that this window showed count for its parts. Then the parts need not show these rows again. */
   #isKept = false;
   #error: ConnectorError | undefined;
   #isRead = false;
@@ -242,7 +242,7 @@ export class Pass {
 
   /**
    * Whether a row has moved from closed days to yesterday or today. The open window reads the moved row.
-   * @throws DataError for a row of other days, because the service then ignores its date filters
+   * @throws DataError for a row of days that were not requested, because the service then ignores its date filters
    */
   #hasMoved(at: number): boolean {
     if (Number.isNaN(at) || (at >= this.#from && at < this.#end)) return false;

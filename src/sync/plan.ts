@@ -119,7 +119,7 @@ async function* planUndated(
 
 /**
  * Plans the days of a closed range by the density of rows. The windows cover all days of the range, oldest first.
- * @param counted a window that contains the range and maybe later days
+ * @param counted a count of the range, or of the range and later days
  */
 async function* planClosed(
   [first, last]: DayRange,
@@ -140,7 +140,7 @@ async function* planClosed(
 }
 
 /**
- * Returns the day of the last row in the list (newest first) if no row is older; otherwise the window's first day.
+ * Returns the day of the last row in the list (newest first) if no row is older. If a row is older, returns the first day.
  * The caller prefers an open window, because its list keeps its length when a row moves to today.
  */
 async function oldestDay(window: DatedWindow, to: Day, rows: number, service: Service): Promise<Day> {

@@ -42,7 +42,7 @@ export type ReadPlan = {
   readonly again: readonly DayRange[];
   /** Days before the window that no span contains. */
   readonly holes: readonly DayRange[];
-  /** Proven days whose turn it is to be read again. */
+  /** Proven days that `reread_days` requires to be read again. */
   readonly reread: readonly DayRange[];
   /** Undefined: people without a date are not read. `known`: the number of these people at the last reading; null: unknown. */
   readonly undated: { readonly known: number | null } | undefined;
@@ -101,10 +101,10 @@ function windowStart({ discoveredAt }: RowState, start: Day, yesterday: Day, loo
   return later(start, earlier(addDays(dayOf(instant(discoveredAt)), -lookback), yesterday));
 }
 
-/** Whether the plan reads all days of a span anyway. */
+/** Whether all days of a span are among the closed days of the window. */
 export const readsAll = ({ closed }: ReadPlan, span: Span): boolean =>
   closed.some(([first, last]) => span.from >= first && span.to <= last);
 
-/** The proven spans that the run does not read anyway. */
+/** The proven spans that the window does not read again. */
 export const believedSpans = (days: Coverage, plan: ReadPlan): Coverage =>
   days.filter((span) => isProven(span) && !readsAll(plan, span));

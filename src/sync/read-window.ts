@@ -118,7 +118,7 @@ async function* readParts(pass: Pass): Parts {
     yield* readWindow({ window: part, why, count: counts[nth] }, rules, pass);
 }
 
-/** The given count if it is new enough, otherwise another count. */
+/** The given count if it is less than a minute old. If not, the service counts again. */
 async function freshCount(window: Window, count: Count | undefined, { service }: RunRules): Promise<Count> {
   const isFresh =
     count !== undefined && (!count.known || Math.abs(service.now() - count.answered) < COUNT_LIFETIME_MS);

@@ -108,7 +108,7 @@ export class SeenRows {
    * @param nth the index of the row's key
    * @param identity distinguishes the rows of one key; a number if it is a moment
    * @param flags at most four bits
-   * @returns bits for IS_NEW, `inPass` and `inGroup`, as they were before
+   * @returns bits for IS_NEW, `inPass` and `inGroup`, from before this row was added
    */
   add(keys: KeyDigests, nth: number, identity: string | number, flags: number): number {
     const a = keys[2 * nth] ?? 0;
@@ -214,7 +214,7 @@ export class KeyedHash {
     let v1 = k1 ^ 0xee;
     let v2 = k0 ^ 0x6c796765;
     let v3 = k1 ^ 0x74656462;
-    // One step for each block, one for the last bytes with the length, then three to finish each word of the digest.
+    // One step mixes one block. The next step mixes the last bytes with the length. Three steps finish each word of the digest.
     for (let step = 0; step < blocks + 7; step++) {
       let block = 0;
       if (step < blocks) block = blockAt(bytes, from + 4 * step);

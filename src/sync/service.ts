@@ -20,7 +20,7 @@ export type Batch = readonly Row[];
 
 /**
  * The rows of a window at a moment of the service's clock, between `asked` and `answered` (epoch ms).
- * Every row whose cursor is before `asked` was there. No row whose cursor is after `answered` was counted.
+ * The service counted all rows with a cursor before `asked`, and no row with a cursor after `answered`.
  * `undated`: the count of everything minus the count of dated rows; 0 if the window has a date filter.
  */
 export type Count = {

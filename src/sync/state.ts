@@ -45,7 +45,7 @@ export type RowState = {
   readonly undated: { readonly rows: number; readonly read?: Day } | null;
   /** The UTC day of the last complete daily check. */
   readonly checked: Day | null;
-  /** The sources of the last list whose rows were all read; null: the list was never read. */
+  /** The sources of the last list for which all rows were read; null: the list was never read. */
   readonly sources: readonly string[] | null;
   readonly filters: Filters | null;
   /** Digests of the service's address and of the API key's id. */

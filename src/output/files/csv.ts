@@ -17,7 +17,7 @@ export type FedFile = {
   /** The name in messages, such as `table "x"`. */
   readonly name: string;
   readonly path: string;
-  /** The name of each wanted column (lower case letters and digits), and other names. Only one column may have another name. */
+  /** The wanted columns: a name (lower case letters and digits), or else a pattern that exactly one column of the file matches. */
   readonly columns: readonly (readonly [name: string, other: RegExp])[];
   /** Whether the file may be a list, whose lines can contain commas. */
   readonly isList: boolean;

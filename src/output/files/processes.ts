@@ -20,7 +20,7 @@ export function systemProcesses(pid: number): Processes {
 
 function processState(name: string, place: string): ProcessState {
   const [, otherPlace, pid, start] = PROCESS_NAME.exec(name) ?? [];
-  // A system that hides the first process may hide others too.
+  // A system that hides the first process may hide more processes.
   if (otherPlace !== place || startTimeOf(1) === undefined) return "unknown";
   return startTimeOf(Number(pid)) === start ? "running" : "ended";
 }

@@ -44,7 +44,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   "ENOENT config": ". `source-contact-intelligence init` makes one",
 };
 
-/** Reads a UTF-8 file, a pipe, or stdin (`-`). Throws ConfigError. @param what its part in the run, such as "config" */
+/** Reads a UTF-8 file, a pipe, or stdin (`-`). Throws ConfigError. @param what the name in messages, such as "config" */
 export async function readText(what: string, path: string): Promise<string> {
   // A path may be the JSON of a config by mistake. No message quotes the path, because a config has secrets.
   if (/^\s*[[{].*"/s.test(path))
