@@ -37,9 +37,9 @@ const MAX_HANDLES = 5_000;
 /** How far the rows of a stream of people or companies were read for items. */
 export type InputCursor = {
   readonly from: string;
-  /** The month, the service, the key and the filters of the reading. */
+  /** Identifies the month, the service, the key and the filters with which the rows were read. */
   readonly filters: string;
-  /** The state of the stream of rows: the program does not read covered rows again. */
+  /** The state of the stream of rows. The program does not read rows again that this state covers. */
   readonly state: unknown;
 };
 
@@ -47,9 +47,9 @@ export type InputCursor = {
 export type BookStream = {
   readonly name: string;
   readonly isSelected: boolean;
-  /** Whether the run delivers everything again. */
+  /** Whether the run delivers all records again. */
   readonly isRefresh: boolean;
-  /** The generation that the platform fills; null: the platform numbers none. */
+  /** The generation of records that the platform fills; null: the platform does not number generations. */
   readonly generation: number | null;
 };
 
@@ -62,7 +62,7 @@ export type BookOptions = {
   readonly streams: readonly BookStream[];
 };
 
-/** Entries and charges, as state and receipts contain them. */
+/** The entries of items and the charges, in the form that state and receipts share. */
 export type Changes = Charges & { readonly items: readonly KeyedItem[] };
 
 /** The state of one stream: the purchases of this connection, and the progress of the stream. */
@@ -92,7 +92,7 @@ export class Book {
   /** The changed entries and the charges that are not yet in the receipts. */
   readonly #newItems = new Set<string>();
   #newCharges = NO_CHARGES;
-  /** By the stream's name. */
+  /** The progress of each stream, by the stream's name. */
   readonly #streams = new Map<string, Pick<SavedJobs, "cursor" | "generation">>();
   #submitted = 0;
 
@@ -124,7 +124,7 @@ export class Book {
     return digestOf(this.salt, item);
   }
 
-  /** Notes that this run's inputs name an item. @returns the key of the item */
+  /** Notes that the inputs of this run name an item. @returns the key of the item */
   name(item: string): string {
     const key = this.keyOf(item);
     this.#join(key, { isNamed: true });
@@ -136,7 +136,7 @@ export class Book {
     return [...this.#busy].flatMap((key) => this.get(key).subs);
   }
 
-  /** This connection's items with open jobs, or with answers that the stream lacks and can get without a purchase. */
+  /** Yields this connection's items that have an open job, or an answer that the stream can get without a purchase. */
   *collectable(stream: string, namedOnly: boolean): Generator<string> {
     for (const [key, item] of this.#items)
       if (isOwn(item) && (item.isNamed || !namedOnly) && this.toCollect(stream, key).length > 0) yield key;
@@ -152,7 +152,7 @@ export class Book {
     this.#newCharges = joinCharges(this.#newCharges, { spent, prices });
   }
 
-  /** Adds the state of a stream. Deliveries count only for the generation of the state. */
+  /** Adds the state of a stream. Its deliveries count only if this run fills the generation of the state. */
   addState({ name, isRefresh, generation }: BookStream, saved: SavedJobs): void {
     const counts = generation === null ? !isRefresh : saved.generation === generation;
     const items = saved.items.map(([key, item]) => [key, { ...item, delivered: { [name]: "" } }] as const);
@@ -198,7 +198,7 @@ export class Book {
     return { ...this.#stream(stream), salt: this.salt.id, ...lists, inputs: [...this.inputs.values()] };
   }
 
-  /** Whether an item may be bought: its own past and the caps must both allow the purchase. */
+  /** Whether an item may be bought: its earlier submissions and the caps must both allow the purchase. */
   mayBuy(key: string, type: Pick<JobType, "resubmitRules" | "caps">, now: number): boolean {
     const reason = reasonToBuy(this.get(key), type.resubmitRules, now);
     return reason !== undefined && roomFor(type.caps, this.account(now)) >= 1;
@@ -273,8 +273,8 @@ export class Book {
   }
 
   /**
-   * Whether a refresh is complete: all answers are delivered, and no named item is open or unknown. Without any known answer
-   * nothing is proven. @param empties whether an empty table is right if no item is named, because all are suppressed
+   * Whether a refresh is complete. Every named item must be delivered, without an open or unknown submission. At least one named
+   * item must have an answer. @param empties the result if no item is named: true if all items are suppressed
    */
   isRefreshed(stream: string, empties: boolean): boolean {
     const named = [...this.#items].filter(([, { isNamed }]) => isNamed);
@@ -299,7 +299,7 @@ export class Book {
     this.add({ spent: [charge(this.#charges, this.#options.runId, sub, more)], prices });
   }
 
-  /** All changes of an entry are made here. */
+  /** Joins changes into an entry. Every change of an entry uses this method. */
   #join(key: string, changes: Partial<Item>): void {
     const known = this.get(key);
     const item = trimmed(joinItems(known, { ...UNBOUGHT, ...changes }));

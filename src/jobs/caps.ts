@@ -8,9 +8,9 @@ export type Caps = {
 };
 
 /**
- * The number of items that may be submitted now. Each open job reserves the highest known price. While no price is known,
- * only one job of all syncs is open. One item may go alone while any credit is left: only its answer, or a new highest
- * price, can pass the cap. After a new highest price nothing is submitted until all jobs that were open are answered.
+ * The number of items that may be submitted now. Each open job reserves the highest known price. While no price is known, only
+ * one job of all syncs may be open. If no job is open, one item may be submitted while any credit is left. So only the answer
+ * to this item, or a rise of the price, can exceed a cap. After a rise, nothing is submitted while older jobs are open.
  */
 export function roomFor({ submissions, credits }: Caps, account: Account): number {
   const { sync, day, month, isRising, probes } = account;

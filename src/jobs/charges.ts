@@ -17,12 +17,12 @@ export const NO_CHARGES: Charges = { spent: [], prices: [] };
 
 /** Counters are kept for two months, because caps count months. */
 const DAYS_KEPT = 62;
-/** The next answer may cost as much as the most expensive of this many paid answers. */
+/** Each open job reserves the highest price of the last paid answers, at most this many. */
 const PRICES_KEPT = 50;
 /** The credits of a lost answer if no price is known. */
 const UNKNOWN_PRICE = 10;
 
-/** Joins two accounts, without old counters and prices. The join is commutative, associative and idempotent. */
+/** Joins two sets of charges, and removes old counters and prices. The join is commutative, associative and idempotent. */
 export function joinCharges(a: Charges, b: Charges): Charges {
   const spent = new Map<string, Spending>();
   for (const counter of [...a.spent, ...b.spent]) {
@@ -40,17 +40,17 @@ export function joinCharges(a: Charges, b: Charges): Charges {
 const larger = <Part extends number | string>(one: Part, other: Part | undefined): Part =>
   other !== undefined && other > one ? other : one;
 
-/** The sync is last: platforms name syncs, and a name may contain the separator. */
+/** The sync is the last part, because a platform's name for a sync may contain the separator. */
 const keyOf = ([day, sync, runId]: Spending): string => `${day}|${runId}|${sync}`;
 
-/** The last paid prices, and the newest price of all, because it says when an answer arrived. */
+/** The last paid prices, and the newest price even if it is 0, because its moment is the moment of the last answer. */
 function lastPrices(sorted: readonly Price[]): readonly Price[] {
   const all = sorted.filter((price, nth) => compare(price, sorted[nth - 1] ?? []) !== 0);
   const paid = new Set(all.filter(([, credits]) => credits > 0).slice(-PRICES_KEPT));
   return all.filter((price, nth) => paid.has(price) || nth === all.length - 1);
 }
 
-/** The counters of a run after an addition. They belong to the day and the sync of the submission. */
+/** The counters of a run after an addition. The added amounts belong to the day and the sync of the submission. */
 export function charge({ spent }: Charges, runId: string, { at, sync }: Submission, more: Amounts): Spending {
   const none: Spending = [dayOf(at), sync, runId, 0, 0, 0];
   const known = spent.find((one) => keyOf(one) === keyOf(none)) ?? none;
@@ -69,8 +69,8 @@ export const isUncharged = (sub: Submission): boolean => isOut(sub) && sub.charg
 export type Account = ReturnType<typeof accountOf>;
 
 /**
- * The money that was spent, and that open jobs may cost. The program compares it with the caps.
- * @param submissions all unanswered submissions, and the submissions whose answers this connection asks for
+ * The credits that were spent and that open jobs may cost, for a comparison with the caps.
+ * `unanswered`: all unanswered submissions. `awaited`: unanswered submissions of this connection's items.
  */
 export function accountOf(
   charges: Charges,
@@ -80,7 +80,7 @@ export function accountOf(
 ) {
   const today = dayOf(now);
   const uncharged = unanswered.filter(isUncharged);
-  // No run waits for lost answers, submissions of killed runs, or jobs of earlier days without a usable result.
+  // Lost: the answer was lost, the run was killed, or a job of an earlier day gave a useless reply. No run waits for these.
   const isLost = ({ id, step, asked, code, at }: Submission): boolean =>
     step === "unknown" ? asked !== null || !id.startsWith(`${runId}.`) : code !== null && dayOf(at) < today;
   const charged = (isInPeriod: Period): Charged => {
@@ -99,16 +99,16 @@ export function accountOf(
     month: charged((day) => day.slice(0, 7) === today.slice(0, 7)),
     /** Credits; 0: no answer has cost anything. */
     price,
-    /** Whether an open job of this connection may name the first price. The job may be of another sync. */
+    /** Whether this connection has an open job whose answer may show the first price. Another sync may have submitted the job. */
     isAwaited: awaited.some((sub) => isUncharged(sub) && !isLost(sub) && now - sub.at < FRESH_MS),
-    /** Whether jobs from before the last rise of the price are open: their answers may cost as much, or more. */
+    /** Whether jobs of the last hour are open that are older than the last rise of the price. Their answers may cost more. */
     isRising: unanswered.some((sub) => isInFlight(sub) && sub.at < risenAt && now - sub.at < HOUR_MS),
-    /** The number of items that may be submitted after lost answers. */
+    /** The number of items that may be submitted: limited only after several lost answers in a row. */
     probes: probesLeft(unanswered, charges.prices.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY, today),
   };
 }
 
-/** Day, submissions and credits of each day. */
+/** The submissions and the credits of each day. */
 export const spentByDay = (charges: Charges): readonly (readonly [Day, number, number])[] =>
   [...new Set(charges.spent.map(([day]) => day))].map((day) => {
     const { submitted, credits } = chargedIn(charges, (one) => one === day);

@@ -14,11 +14,11 @@ import { askOnce, toCursor } from "./requests.ts";
 const ASKS_AT_ONCE = 3;
 /** This many polls in a row without any answer are an outage. */
 const SILENT_IN_A_ROW = 3;
-/** After this many useless replies, and no proper reply, the next run polls the other jobs. */
+/** After this many useless replies without any proper reply, polls end. The next run polls the other jobs. */
 const MAX_USELESS = 50;
-/** The stream fails if the key may not read this many jobs. */
+/** The stream fails if no reply was proper, and the key may not read at least this many jobs. */
 const DENIED = 3;
-/** "Processing" is a usual answer up to this age (ms), because checks wait over weekends and holidays. */
+/** A younger job (ms) may still be "processing". Checks wait over weekends and holidays. */
 const SLOW = 4 * DAY_MS;
 
 /** Plans the polls of known jobs, and delivers responses that the receipts contain. */
@@ -103,7 +103,7 @@ function* judged(run: JobRun, { key, job, at }: Watched, reply: JobReply): Gener
 const withoutUrl = (text: string): string =>
   text.replace(/^\s*(?:[a-z][a-z\d+.-]*:\/\/|mailto:)/i, "").replace(/[/:?#].*$/s, "");
 
-/** Notes a useless reply and charges its cost. The moment that the service named before no longer counts. */
+/** Notes a useless reply and charges its cost. Forgets the moment that the service named for the next poll. */
 async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise<void> {
   const { collecting, spent, book, client } = run;
   const { kind, error, code, isRetryable = false, cost = 0 } = problem;
@@ -123,7 +123,7 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
   if (isRetryable && isFirst) watch(run, job, null);
 }
 
-/** Delivers an answer. The receipts on the disk contain the answer before its records are sent. */
+/** Delivers an answer. Writes the purchase to the receipts on the disk before it sends the records. */
 export async function* deliver(
   run: JobRun,
   { key, id, job }: Pick<Watched, "key" | "id"> & { readonly job: string | null },
@@ -133,7 +133,7 @@ export async function* deliver(
   const item = book.get(key);
   const sub = item.subs.find((one) => one.id === id);
   const isFirst = sub?.step === "open";
-  // A failed answer of a covered submission says nothing: another submission of its day was answered.
+  // Skips a failed answer of a covered submission, because another submission of the same day was answered.
   if (sub?.step === "covered" && answer.failed) return;
   const failure = isFirst ? failureOf(item, answer) : undefined;
   const hasEarlier = isFirst
@@ -154,7 +154,7 @@ export async function* deliver(
   collecting.answered += 1;
   book.moveCursor(stream, toCursor(records.map(({ [spec.cursorField]: moment }) => moment)));
   run.hasChanged = true;
-  // A failure costs nothing: the next run reads it from the state, or polls the job again.
+  // A failure costs nothing, so it may be written after its records. If the write is lost, the next run polls the job again.
   const code = failure === "failed" ? answer.code : null;
   if (failure === undefined) book.deliver(stream, key);
   else book.change(key, id, { step: failure, asked: client.now(), code });
@@ -167,7 +167,7 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "void" | un
   return isLastFailure(item) ? undefined : "failed";
 }
 
-/** Postpones jobs without a result, if any reply was proper: a wrong address answers 404 to everything. */
+/** Postpones jobs without a result. If no reply was proper it postpones none, because the address may be wrong. */
 export async function postpone(run: JobRun): Promise<void> {
   const { book, client, collecting } = run;
   for (const { key, id, at, lastProblem } of collecting.isProper ? collecting.jobs.values() : [])
@@ -175,7 +175,7 @@ export async function postpone(run: JobRun): Promise<void> {
   await save(run);
 }
 
-/** Why the stream fails; undefined if missing results are the fault of single jobs. */
+/** Why the stream fails; undefined if only single jobs are without a result. */
 export function collectFailure({ client, collecting }: JobRun): unknown {
   if (collecting.ended !== undefined) return collecting.ended;
   if (collecting.isProper) return undefined;

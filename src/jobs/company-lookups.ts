@@ -58,7 +58,7 @@ function toAnswer(value: JsonObject): Answer {
   return { value, failed, code };
 }
 
-/** The cost of a reply: its contacts or the credits that it names, whatever is higher. */
+/** The credits of a reply: the number of its contacts, or the credits that the reply names if they are more. */
 function costOf(value: unknown): number {
   const { contacts } = fieldsOf(value);
   return Math.max(Array.isArray(contacts) ? contacts.length : 0, ...creditsOf(value).map((one) => one ?? 0));

@@ -1,7 +1,7 @@
 import { DAY_MS, dayOf, HOUR_MS, startOf } from "../base/time.ts";
 import { type Item, type Submission, withStep } from "./join.ts";
 
-/** Age (ms) up to which a job may have a result: syncs wait for its price, and an unusable result fails the stream. */
+/** A younger job (ms) may still get a result. Syncs wait for its price, and an unusable result fails the stream. */
 export const FRESH_MS = 7 * DAY_MS;
 /** Time (ms) after which a refused item is submitted again. */
 const REFUSED_FOR = 30 * DAY_MS;
@@ -9,7 +9,7 @@ const REFUSED_FOR = 30 * DAY_MS;
 const FAILED_FOR = [HOUR_MS, DAY_MS, 7 * DAY_MS] as const;
 /** `retry_unknown` submits an item again at most this many times. */
 const UNKNOWN_TIMES = 3;
-/** For jobs younger than an age (ms): the pause (ms) after a useless reply. */
+/** Pairs of ms: the age of a job, and the pause after a useless reply while the job is younger. */
 const PAUSES = [
   [DAY_MS, HOUR_MS],
   [7 * DAY_MS, DAY_MS],
@@ -17,12 +17,12 @@ const PAUSES = [
 
 /** The settings that decide when an item is submitted again. */
 export type ResubmitRules = {
-  /** Null: an answer never expires. */
+  /** An item is bought again this many days after its answer. Null: never. */
   readonly refreshAfterDays: number | null;
   readonly retryUnknown: boolean;
 };
 
-/** Why an item is bought. The order of submission: `new`, `doubted`, `refresh`. */
+/** Why an item is bought, in the order of submission. `doubted`: the service refused the form of the item's last request. */
 export type BuyReason = "new" | "doubted" | "refresh";
 
 /** Whether the next failed job of an item counts as its answer, because the item failed too often. */
@@ -39,14 +39,14 @@ function retryAt(item: Item, { refreshAfterDays, retryUnknown }: ResubmitRules):
   const isOpen = withStep(item.subs, "open").length > 0 || unknown > (retryUnknown ? UNKNOWN_TIMES : 0);
   return Math.max(
     isOpen ? never : -never,
-    // The answer may be from the last moment of its day.
+    // Counts from the end of the day, because the time of the answer is not known.
     item.day === "" ? -never : startOf(item.day) + DAY_MS + refreshIn,
     ...failed.map(({ asked, at }) => (asked ?? at) + (FAILED_FOR[failed.length - 1] ?? never)),
     ...withStep(item.subs, "refused").map(({ at }) => at + (isAnswered ? refreshIn : REFUSED_FOR)),
   );
 }
 
-/** Why an item is due for a purchase, without caps; undefined: it is not due. More knowledge can only forbid a purchase. */
+/** Why an item is due for a purchase, without a look at the caps; undefined: the item is not due. */
 export function reasonToBuy(item: Item, rules: ResubmitRules, now: number): BuyReason | undefined {
   if (now < retryAt(item, rules)) return undefined;
   if (item.day !== "") return "refresh";
@@ -75,12 +75,12 @@ export const laterAt = (at: number, now: number): number =>
 /** The first pause, the longest pause and the total time of a job's polls in one run, in ms. */
 export type Polling = { readonly first: number; readonly longest: number; readonly total: number };
 
-/** The service names its time in whole seconds, so this program's estimate of it varies by this (ms). */
+/** The program's estimate of the service's time varies by this (ms), because the service names whole seconds. */
 const CLOCK_STEP = 2_000;
 
 /**
- * Plans the next poll after a submission or a poll without a result. Polls begin again at a moment that the service names.
- * Moments are epoch ms; a `due` of Infinity: not in this run. @param since when the polls began; pauses grow from then on
+ * Plans the next poll after a submission or a poll without a result. If the service names a later moment, the pauses begin
+ * again at this moment. Moments are epoch ms. A `due` of Infinity: no poll in this run. @param since when the polls began
  */
 export function nextPoll(
   since: number,
@@ -99,8 +99,8 @@ export function nextPoll(
 export const isInFlight = ({ step, code }: Submission): boolean => step === "open" && code === null;
 
 /**
- * The number of items that lost answers allow: 1 after 3 lost answers in a row, and 0 for the rest of a day after 4. The
- * intent of a killed run does not count as a lost answer.
+ * The number of items that may be submitted after lost answers. After 3 lost answers in a row it is 1. After 4 it is 0 for the
+ * rest of the day. A submission that a killed run noted does not count as a lost answer.
  */
 export function probesLeft(all: readonly Submission[], lastAnswer: number, today: string): number {
   const replied = all.filter(({ step, asked }) => (step === "unknown" ? asked !== null : step !== "void"));

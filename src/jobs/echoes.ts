@@ -60,7 +60,7 @@ function maskRepeats(record: JsonObject, kind: ItemKind, hide: NonNullable<Hide>
   return { ...Object.fromEntries(fields), [kind]: item };
 }
 
-/** An escape before the item may end in a letter or digit, which does not belong to a word. */
+/** An item begins after a sign or an escape. The last letter or digit of an escape is not a part of a word. */
 const BEFORE = String.raw`(?<=^|[^\p{L}\p{N}]|%[0-9a-f]{2}|\\u[0-9a-f]{4}|\\[bfnrt])`;
 const AFTER = String.raw`(?![\p{L}\p{N}])`;
 

@@ -65,7 +65,7 @@ function toRecord(jobId: string | null, email: unknown, source: string, answer: 
   return { ...rest, job_id: jobId, email: key, source, status, is_user, checked_at, cached };
 }
 
-/** Verifications of e-mails. Each is answered at once, may cost money, and is never sent again by the service. */
+/** Verifications of e-mails. The service answers at once, may charge money, and never sends an answer again. */
 export const emailVerifications = (settings: EmailVerification): JobType => ({
   ...jobsOfEmails(settings),
   ...{ setting: "emailVerification", settingName: "email_verification", noun: "e-mail verification" },

@@ -14,7 +14,7 @@ export class SubmitFailures {
   isOutOfCredits = false;
   /** Whether the service took a submission in this run. */
   hasTaken = false;
-  /** The number of submissions in a row that must be repeated. Pauses grow with the number. */
+  /** The number of submissions in a row that must be repeated. Each makes the next pause longer. */
   retries = 0;
   #unknownInARow = 0;
   #limitedSince: number | undefined;
@@ -49,7 +49,7 @@ export class SubmitFailures {
     if (this.#unknownInARow >= UNKNOWN_IN_A_ROW) this.end(error);
   }
 
-  /** Whether this run submits an item again that was not taken. @param now monotonic ms */
+  /** Whether this run submits an item again that the service did not take. @param now monotonic ms */
   mayRetry(why: RetryWhen, now: number): boolean {
     this.#limitedSince ??= now;
     if (why === "limit") return now - this.#limitedSince <= MAX_LIMITED_MS;

@@ -6,7 +6,7 @@ import { isLoopback, serviceDigest } from "../config/address.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 
-/** Turns items into digests. State and receipts contain only `id`, which does not reveal the key. */
+/** `key` turns items into digests. State and receipts contain only `id`, which is a digest of the key. */
 export type Salt = { readonly key: string; readonly id: string };
 
 /** The salt of a setting. It depends on the service's address and on `hash_salt`. */
@@ -28,7 +28,7 @@ const accessOf = ({ externalApi, baseUrl, apiKey }: Config, setting?: JobSetting
     ? { url: baseUrl, key: apiKey }
     : { url: externalApi.apiUrl, key: externalApi.apiKey };
 
-/** The path of the receipts; null: no receipts. For a service on this machine only the config can name receipts. */
+/** The path of the receipts; null: no receipts. A service on this machine has no default path. */
 export function receiptsPathOf(config: Config, environment: Environment): string | null {
   const { receiptsFile } = config;
   if (receiptsFile !== null) return receiptsFile || null;

@@ -16,9 +16,9 @@ export type Candidate = { readonly key: string; readonly item: string; readonly 
 /** The rows of a stream that names items. */
 export type Rows = {
   readonly from: "people" | "companies";
-  /** The service, the key and the filters: a state of another service, key or filter is useless. */
+  /** Identifies the service, the key and the filters. With another basis the program cannot use a saved state. */
   readonly basis: string;
-  /** The events of rows that the state does not cover. The rows have all fields, also fields that are dropped or hashed later. */
+  /** Yields the rows that a state does not cover. The rows have all fields, also fields that the config drops or hashes. */
   read(saved: unknown): AsyncIterable<Event>;
 };
 
@@ -37,7 +37,7 @@ export type InputOptions = {
 
 /** The highest number of items in memory; a later run submits the rest. */
 export const MAX_WAITING = 100_000;
-/** The number of texts that are recognized if several rows contain them: many people work for one company. */
+/** The program remembers this many texts and skips repeats, because many people work for one company. */
 const MAX_SEEN = 200_000;
 export const MAX_PLACES = 5;
 
@@ -49,7 +49,7 @@ const FIELDS = {
 
 /** The items of the config, and then the items that rows of streams name. */
 export class Inputs {
-  /** The number of the config's items that are not submitted yet, this run's candidates included. */
+  /** The number of items of the config that are due, with the candidates of this run. */
   waiting = 0;
   /** Entries that are not items, and the places of the first entries. */
   readonly invalid = { count: 0, places: [] as string[] };
@@ -57,12 +57,12 @@ export class Inputs {
   suppressed = 0;
   /** The reason if a file or rows could not be read. */
   failure: unknown;
-  /** By key: items with open jobs or undelivered answers. */
+  /** Items with open jobs or undelivered answers, by their keys. */
   readonly found = new Map<string, string>();
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   readonly #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
-  /** The cursors of sources that were read completely, and the keys of their unanswered items. */
+  /** The cursors of sources that were read completely, and the keys of items in their rows that must still be submitted. */
   readonly #cursors: InputCursor[] = [];
   readonly #keys: string[] = [];
 
@@ -106,11 +106,11 @@ export class Inputs {
         this.failure ??= error;
       }
     }
-    // Refreshes are last, and old submissions are first, so that no cap excludes an item for ever.
+    // Sorts refreshes to the end, and then the oldest submission first. So no cap excludes an item for ever.
     yield this.#later.sort((a, b) => Number(a.isRefresh) - Number(b.isRefresh) || a.at - b.at);
   }
 
-  /** Moves the cursors, unless an item of the rows is still wanted. */
+  /** Moves the cursors, unless an item of the rows must still be submitted. */
   moveCursors(): void {
     const { book } = this.#options;
     const isWanted = this.#keys.some((key) => !isDoneWith(book.get(key)));
@@ -120,7 +120,7 @@ export class Inputs {
   async *#readRows({ from, basis, read }: Rows): AsyncGenerator<readonly Candidate[]> {
     const { type, now, book, notify, scansAll } = this.#options;
     const { refreshAfterDays, retryUnknown } = type.resubmitRules;
-    // Under these rules an item of an old row may be due again.
+    // With `refreshAfterDays` or `retryUnknown`, an item of an old row may be due again.
     const readsAll = scansAll || refreshAfterDays !== null || retryUnknown;
     // Once a month all rows are read, because items that were refused or failed long ago may be due again.
     const filters = `${dayOf(now()).slice(0, 7)} ${basis}`;
@@ -148,7 +148,7 @@ export class Inputs {
     this.#cursors.push({ from, filters, state });
   }
 
-  /** The items of a text, without suppressed items: their earlier purchases are not delivered either. */
+  /** The items of a text, without suppressed items. So the answers of suppressed items are not delivered either. */
   *#candidatesIn(text: string, place: string): Generator<Candidate> {
     const { type, book, suppressed } = this.#options;
     for (const item of itemsOf(type.kind, text)) {
@@ -160,7 +160,7 @@ export class Inputs {
     }
   }
 
-  /** Why an item is due; undefined: it is not due, or this run already saw it. Items that can wait are put into a list. */
+  /** Why an item is due; undefined: the item is not due, or already seen. Adds doubted items and refreshes to a later batch. */
   #reasonNow(candidate: Candidate): BuyReason | undefined {
     const { book, stream, type, now } = this.#options;
     const item = book.get(candidate.key);
@@ -175,13 +175,13 @@ export class Inputs {
   }
 }
 
-/** Whether later runs may skip the row of an item, except for a refresh. */
+/** Whether later runs may skip the rows that name an item, except for a refresh. */
 function isDoneWith(item: Item): boolean {
   const step = item.subs.at(-1)?.step;
   return item.day !== "" || step === "unknown" || step === "open" || step === "refused";
 }
 
-/** The text of a field of a row; empty if there is none. */
+/** The text of a field of a row; empty if the field is not a text. */
 function textIn(raw: RawLine, field: string): string {
   const { [field]: value } = JSON.parse(fromLatin1(raw)) as JsonObject;
   return typeof value === "string" ? value : "";

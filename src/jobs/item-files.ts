@@ -2,13 +2,13 @@ import type { ItemKind } from "../config/items.ts";
 import { type Cut, readCells } from "../output/files/csv.ts";
 import { unusable } from "../output/files/open-text.ts";
 
-/** Names of the column, in lower case and without signs. */
+/** The names of the column of items, in lower case and without signs. */
 const COLUMNS: Readonly<Record<ItemKind, RegExp>> = {
   domain: /^(?:compan(?:y|ies))?domains?(?:names?)?$/,
   email: /^emails?(?:address(?:es)?)?$/,
 };
 
-/** Words of column names. A domain of only these words is reported and not bought. */
+/** Words of column names. An entry of only these words is reported and not bought. */
 const WORDS = (
   "account accounts address attributes business companies company contact contacts customer customers data domain domains " +
   "email emails field fields fqdn homepage host hostname id item items keyword lead leads name names organisation organization " +

@@ -41,7 +41,7 @@ type RunOptions = {
   readonly check: RowCheck;
   /** Whether the run delivers everything again and buys nothing, because the platform replaces its rows. */
   readonly isRefresh: boolean;
-  /** Whether another stream of the setting already submitted in this run: then this stream does not submit or wait. */
+  /** Whether another stream of the setting submits in this run. Then this stream submits nothing and does not wait. */
   readonly isSecond: boolean;
   readonly config: Config;
   readonly memory: Memory;
@@ -77,7 +77,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
   const book = memory.of(setting);
   const client = setting === "emailCheck" ? services.publicApi : services.externalApi;
   const buys = !isRefresh && !isSecond;
-  // Without a state only the rows name the items of the receipts that this connection wants.
+  // Receipts contain items of all connections. Without a state, only the rows show which items belong to this connection.
   const scansAll = isRefresh || (buys && book.size > 0 && !book.hasState);
   return {
     ...{ spec, stream, type, isRefresh, isSecond, buys, scansAll },
@@ -109,7 +109,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
     },
     collecting: {
       answered: 0,
-      /** Results without an answer, because the account had no credits: their items wait again. */
+      /** The number of results without an answer, because the account had no credits. The items are submitted again later. */
       unpaid: 0,
       /** The jobs to poll, by the ids of their submissions. */
       jobs: new Map<string, Watched>(),
@@ -124,13 +124,13 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
     hasReadRows: false,
     /** The time (ms) that the run waited for answers. */
     waited: 0,
-    /** When the last state was written (monotonic ms), and whether a change is not yet in it. */
+    /** When the last state was written (monotonic ms), and whether anything changed since then. */
     stateAt: clock.monotonic(),
     hasChanged: false,
   };
 }
 
-/** Whether the run begins nothing more. */
+/** Whether the run must end: it begins no more requests. */
 export const isOver = ({ signal, clock, endsAt }: JobRun): boolean =>
   signal.aborted || clock.monotonic() >= endsAt;
 
@@ -151,7 +151,7 @@ export async function save({ memory, type, failures }: JobRun): Promise<void> {
   await memory.save(type.setting).catch((error: unknown) => failures.end(error));
 }
 
-/** Yields the current state. @param announces whether only this state contains a submission that is sent next */
+/** Yields the current state. @param announces whether a purchase is in this state and in no receipts */
 export function* checkpoint(run: JobRun, announces = false): Generator<Event> {
   const { book, spec, stream, clock } = run;
   const state = toJobState(spec, book.toState(stream));
