@@ -18,7 +18,7 @@ const SILENT_IN_A_ROW = 3;
 const MAX_USELESS = 50;
 /** The stream fails if no reply was proper, and the key may not read at least this many jobs. */
 const DENIED = 3;
-/** A younger job (ms) may still be "processing". Checks wait over weekends and holidays. */
+/** Up to this age (ms) a job may reply "processing", because checks wait over weekends and holidays. */
 const SLOW = 4 * DAY_MS;
 
 /** Plans the polls of known jobs, and delivers responses that the receipts contain. */

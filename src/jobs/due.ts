@@ -1,7 +1,7 @@
 import { DAY_MS, dayOf, HOUR_MS, startOf } from "../base/time.ts";
 import { type Item, type Submission, withStep } from "./join.ts";
 
-/** A younger job (ms) may still get a result. Syncs wait for its price, and an unusable result fails the stream. */
+/** Up to this age (ms) a job may still get a result. Syncs wait for its price, and an unusable result fails the stream. */
 export const FRESH_MS = 7 * DAY_MS;
 /** Time (ms) after which a refused item is submitted again. */
 const REFUSED_FOR = 30 * DAY_MS;

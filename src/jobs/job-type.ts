@@ -12,13 +12,13 @@ export type JobType = {
   readonly settingName: string;
   readonly noun: string;
   readonly kind: ItemKind;
-  /** The items: in a list, in a file, and in the rows of streams. */
+  /** Where the items are: in a list, in a file, and in the rows of streams. */
   readonly list: readonly string[];
   readonly file: string | null;
   readonly sources: readonly ("people" | "companies")[];
   readonly caps: Caps;
   readonly resubmitRules: ResubmitRules;
-  /** Null: a submission is answered at once, and its answer cannot be asked for again. */
+  /** Null: the service answers a submission at once, and a poll is not possible. */
   readonly polling: Polling | null;
   /** How long (ms) one sync waits for answers. */
   readonly maxWait: number;
@@ -74,7 +74,7 @@ export type Problem = {
 /** A result, or the response to a verification. */
 export type Answer = {
   readonly value: JsonObject;
-  /** Whether the job failed, at least in part, and cost nothing: another submission may give more. */
+  /** Whether a part of the job or the whole job failed, and cost nothing. Another submission may give more. */
   readonly failed: boolean;
   /** The code of a failure. */
   readonly code: string | null;

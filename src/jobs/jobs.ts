@@ -37,7 +37,7 @@ export async function openJobs(
   const streams = orders.filter(({ setting }) => settings.has(setting));
   const syncId = orders.find((order) => order.syncId !== null)?.syncId ?? null;
   const { environment, signal, pid, processes, notify } = services;
-  // A lock is judged by real time.
+  // Locks use the clock of the machine, even if `services` contain another clock.
   const lock = { clock: systemClock, signal, pid, processes, notify };
   const memory = await Memory.open({ config, environment, states, streams, lock, syncId });
   /** The settings of streams that submit in this run. */

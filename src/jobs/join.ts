@@ -1,10 +1,10 @@
 import { type Day, dayOf, later } from "../base/time.ts";
 
 /**
- * The steps of a submission, in order. `unknown`: it may have been sent, and no answer arrived. `open`: a job works on it.
- * `void`: nothing was bought, because it was not sent, was not taken, or the account had no credits. `refused`: the service
- * does not take the item. `failed`: the result says that it cost nothing. `covered`: another submission of the day was
- * answered, and this job may contain the answer too. `answered`: its answer arrived.
+ * The steps of a submission, in order. `unknown`: perhaps sent, without an answer. `open`: the service works on a job. `void`:
+ * nothing was bought, because the request was not sent or not taken, or the account had no credits. `refused`: the service
+ * does not take the item. `failed`: the job failed and cost nothing. `covered`: another submission of the day was answered, and
+ * the job of this submission may give the answer again. `answered`: the answer arrived.
  */
 export const STEPS = ["unknown", "open", "void", "refused", "failed", "covered", "answered"] as const;
 export type Step = (typeof STEPS)[number];
@@ -13,9 +13,9 @@ export type Step = (typeof STEPS)[number];
 export type Submission = {
   /** The id of the run that submits, and a number. */
   readonly id: string;
-  /** When it was made. The submission is charged to the UTC day of this moment. */
+  /** When the submission was made. Its credits count on the UTC day of this moment. */
   readonly at: number;
-  /** The sync to which it is charged. */
+  /** The sync on which its credits count. */
   readonly sync: string;
   readonly step: Step;
   readonly job: string | null;
@@ -23,9 +23,9 @@ export type Submission = {
   readonly sealed: string | null;
   /** The last poll, or the moment when a run lost the answer to the submission. */
   readonly asked: number | null;
-  /** The next poll: the service named it, or the last reply was useless. */
+  /** The earliest next poll: named by the service, or later after a useless reply. Null: at once. */
   readonly due: number | null;
-  /** Credits that were charged for its answers, usable or not. */
+  /** The credits that were charged for all replies, also for unusable replies. */
   readonly charged: number;
   /** The code of the service's last reply, if the reply was useless. */
   readonly code: string | null;
@@ -35,9 +35,9 @@ export type Submission = {
 export type Item = {
   /** The UTC day on which the newest answered submission was made; "" if none was answered. */
   readonly day: Day | "";
-  /** Oldest first: later submissions than `day`, and submissions of `day` that can deliver the answer again. */
+  /** The submissions after `day`, and submissions of `day` that can give the answer again. Oldest first. */
   readonly subs: readonly Submission[];
-  /** By this connection's streams that know the item: the `day` of the newest delivered answer; "" if none was delivered. */
+  /** The `day` of the newest answer that each stream delivered; "" if none. Contains this connection's streams of the item. */
   readonly delivered: Readonly<Record<string, Day | "">>;
   /** Whether inputs of this run name the item. */
   readonly isNamed: boolean;
@@ -54,7 +54,7 @@ export const newSubmission = (id: string, at: number, sync: string): Submission 
   ...{ asked: null, due: null, charged: 0, code: null },
 });
 
-/** The part of a submission that is kept after its item is answered. */
+/** The fields of a submission that the program keeps after the item is answered. */
 export const finished = (
   { id, at, sync, job }: Submission,
   fields: Pick<Submission, "step"> & Partial<Submission>,
@@ -70,7 +70,7 @@ export function compare(a: Ranked, b: Ranked): number {
   return 0;
 }
 
-/** The copy of a submission that knows more. */
+/** Chooses the newer of two copies of a submission. */
 function further(a: Submission, b: Submission): Submission {
   const never = Number.NEGATIVE_INFINITY;
   const rankOf = (sub: Submission): Ranked => {
@@ -81,8 +81,8 @@ function further(a: Submission, b: Submission): Submission {
 }
 
 /**
- * Joins two copies of an item. The join is commutative, associative and idempotent. An answer covers all submissions up to
- * the end of `day`, because no item is bought twice on one day.
+ * Joins two copies of an item. The join is commutative, associative and idempotent. An answer settles all submissions up to
+ * the end of its `day`, because no item is bought twice on one day.
  */
 export function joinItems(a: Item, b: Item): Item {
   const all = [...a.subs, ...b.subs];
@@ -105,20 +105,20 @@ export function joinItems(a: Item, b: Item): Item {
   return { day, subs: oldestFirst, delivered, isNamed: a.isNamed || b.isNamed };
 }
 
-/** The number of an item's submissions that are kept although they bought nothing. */
+/** The program keeps this many submissions of an item that bought nothing. */
 const MAX_IDLE = 4;
 
-/** Removes old submissions that bought nothing. If an older copy of a sent submission is joined later, it is unknown again. */
+/** Removes old submissions that bought nothing. A later join with an older copy makes a removed submission unknown again. */
 export function trimmed(item: Item): Item {
   const idle = item.subs.filter(({ step }) => step === "void" || step === "refused");
   const forgotten = new Set(idle.slice(0, -MAX_IDLE));
   return forgotten.size === 0 ? item : { ...item, subs: item.subs.filter((sub) => !forgotten.has(sub)) };
 }
 
-/** Whether the item of a submission is answered, so that the submission waits for nothing. */
+/** Whether the item of a submission is answered, so that the program waits for no reply to the submission. */
 export const isFinished = ({ step }: Submission): boolean => step === "covered" || step === "answered";
 
-/** The best submission to get the newest answer again; undefined: there is none. */
+/** The submission that can best give the newest answer again; undefined: no submission can. */
 export const handleOf = ({ subs }: Item): Submission | undefined =>
   subs.findLast(({ step }) => step === "answered") ?? subs.findLast(isFinished);
 

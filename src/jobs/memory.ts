@@ -13,7 +13,7 @@ import type { JobType } from "./job-type.ts";
 import { otherSalt, Receipts } from "./receipts.ts";
 import { parseJobState } from "./state.ts";
 
-/** Submissions of a run without receipts and without a state, because the next run may know nothing of them. */
+/** The cap of a run without receipts and without a state. The next run may not know the submissions of this run. */
 const MAX_WITHOUT_MEMORY = 10;
 
 export type MemoryOptions = {
@@ -37,7 +37,7 @@ export class Memory {
   /** The path of the receipts; null: no receipts. */
   readonly #path: string | null;
   readonly #books: ReadonlyMap<JobSetting, Book>;
-  /** Why a state of a setting cannot be used. */
+  /** The errors of settings that have an unusable state. */
   readonly #unusable = new Map<JobSetting, ConfigError>();
   /** Undefined: the run writes no receipts. */
   #receipts: Receipts | undefined;
@@ -91,7 +91,7 @@ export class Memory {
     return book;
   }
 
-  /** A kind of job. Without receipts and a state its cap by sync is lower. */
+  /** Returns a kind of job. Without receipts and without a state, the cap of submissions per sync is lower. */
   limited(type: JobType): JobType {
     if (!this.#isForgetful || this.of(type.setting).hasState) return type;
     const { submissions } = type.caps;
@@ -114,7 +114,7 @@ export class Memory {
     this.#receipts = undefined;
   }
 
-  /** Works on the receipts. Unusable receipts block the run. Only a default path without a file is ignored, with a warning. */
+  /** Works on the receipts. Unusable receipts block the run. If the default path has no file, the run only warns. */
   async #useReceipts(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -143,7 +143,7 @@ export class Memory {
     }
   }
 
-  /** Replaces the receipts. If that is impossible, the first change appends everything that only states know. */
+  /** Replaces the receipts by a file of all purchases. If this is impossible, the first write appends purchases of states. */
   async #beginReceipts(): Promise<void> {
     const known = [...this.#books].map(([setting, book]) => [setting, book.toReceipts()] as const);
     if (await this.#receipts?.begin(known)) for (const book of this.#books.values()) book.takeChanges();
@@ -166,7 +166,7 @@ export class Memory {
     }
   }
 
-  /** Blocks the run if only receipts of another key contain purchases, because this run would repeat the purchases. */
+  /** Blocks the run if only the receipts of another key contain purchases. This run would buy the items again. */
   async #refuseOtherKey(): Promise<void> {
     const { config, environment, streams } = this.#options;
     const unknown = streams.filter(({ setting }) => this.#books.get(setting)?.size === 0);

@@ -15,7 +15,7 @@ const FORMAT = 3;
 const LINE_BREAK = 10;
 /** Appends to an existing file. */
 const APPEND = constants.O_RDWR | constants.O_APPEND;
-/** The number of bytes at the end of the file that a check compares. */
+/** A check compares this many bytes at the end of the file. */
 const TAIL = 4_096;
 
 export type Salts = ReadonlyMap<JobSetting, Salt>;
@@ -35,7 +35,7 @@ export class Receipts {
   /** The number of bytes up to the last line break, and the bytes after it. */
   #whole = 0;
   #torn: Buffer = Buffer.alloc(0);
-  /** The file after this run's last write: the number of its names and bytes, and its last bytes. */
+  /** The file after the last write of this run: the number of its hard links, its size and its last bytes. */
   #links = 1;
   #size = 0;
   #last: Uint8Array = Buffer.alloc(0);
@@ -47,7 +47,7 @@ export class Receipts {
     this.#lock = lock;
   }
 
-  /** Takes the lock of the receipts; without a runtime only to read. @throws ConfigError, TransientError for another run's lock */
+  /** Opens the receipts, and locks the file if there is a `runtime`. @throws ConfigError, TransientError for another run's lock */
   static async open(given: string, salts: Salts, runtime?: LockRuntime): Promise<Receipts> {
     if (runtime === undefined) return new Receipts(given, salts);
     const path = await attempt(given, async () => {
@@ -152,7 +152,7 @@ export class Receipts {
     this.#last = Buffer.from(text.slice(-TAIL - 1)).subarray(-TAIL);
   }
 
-  /** Keeps lines that another run wrote to the old file, by another mount. @throws TransientError if there are such lines */
+  /** Adds lines that another run wrote to the old file, by another mount. @throws TransientError if there are such lines */
   async #keepNewLines(before: FileHandle, file: FileHandle): Promise<void> {
     const { end } = await endOf(before, this.#whole);
     if (end.equals(this.#torn)) return;
@@ -169,7 +169,7 @@ export class Receipts {
     return this.#whole;
   }
 
-  /** Whether only this run wrote to the file. On another mount or machine the file may have another path and another lock. */
+  /** Whether only this run wrote to the file. A run on another mount or machine may not see the lock of this run. */
   async #isUnchanged(): Promise<boolean> {
     const file = await open(this.#path, "r");
     try {
@@ -210,7 +210,7 @@ const textOf = (lines: Iterable<Line>): string =>
     .map((fields) => `${JSON.stringify(fields)}\n`)
     .join("");
 
-/** The size of a file, the number of its names, and its bytes from an offset on. */
+/** The size of a file, the number of its hard links, and its bytes from an offset on. */
 async function endOf(file: FileHandle, from: number) {
   const { size, nlink } = await file.stat();
   const end = Buffer.alloc(Math.max(0, size - from));
@@ -230,7 +230,7 @@ async function isThere(path: string): Promise<boolean> {
   });
   if (stats === undefined) return false;
   const { mode, nlink } = stats;
-  // In a folder that is writable for everyone, the file's mode protects nothing. Volumes without modes look like this.
+  // If everyone may write to the folder, the mode of the file protects nothing. Volumes without modes look like this.
   const isShared = ((await stat(dirname(path))).mode & 0o1002) === 0o002;
   const isOpen = platform() !== "win32" && (mode & 0o002) !== 0 && !isShared;
   const why =

@@ -26,7 +26,7 @@ export function invalidText({ count, places }: Inputs["invalid"]): string {
   return `${plural(count, "invalid item")}, never sent: ${places.join(", ")}${more}. ${wanted}`;
 }
 
-/** Warnings before the first submission. @param count waiting items of the config */
+/** Warns before the first submission. @param count the number of waiting items of the config */
 export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const { stream, type, book, inputs, memory } = run;
   if (inputs.invalid.count > 0) yield warningOf(stream, invalidText(inputs.invalid));
@@ -42,13 +42,13 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   );
 }
 
-/** Open jobs and credits, during a long wait. */
+/** Reports open jobs and credits during a long wait. */
 export function progressReport({ stream, book, client, type }: JobRun): Notice {
   const waiting = `waiting for ${plural(withStep(book.unanswered, "open").length, "job")}`;
   return info(`${stream}: ${waiting}${spentSoFar(type, book.account(client.now()))}`);
 }
 
-/** The work of the sync, the waiting items, and warnings. */
+/** Reports what the sync did, and which items wait. Adds warnings. */
 export function* finalReport(run: JobRun): Generator<Notice> {
   const { stream, spent, type, book, client, inputs, isSecond, failures } = run;
   const { refused } = run.submitting;
@@ -158,11 +158,11 @@ async function forecastOf(type: JobType, config: Config, book: Book, place: stri
   return {
     setting: settingName,
     would_submit: wouldSubmit,
-    /** Waiting items of the config, also beyond the caps. */
+    /** The number of waiting items of the config, also items that the caps exclude from the next run. */
     waiting: inputs.waiting,
     /** The streams whose rows name more items. A forecast does not read these rows. */
     unknown_inputs: sources,
-    /** The credits that each open job reserves; null: not known yet, so that `would_submit` is the upper limit. */
+    /** The credits that each open job reserves. Null: no price is known yet, and `would_submit` is an upper limit. */
     price: costs(type) && account.price === 0 ? null : account.price,
     /** The most credits that the next run may cost under the caps; null: the setting costs no credits. */
     may_cost: costs(type) ? mayCost : null,

@@ -19,7 +19,7 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
   const code = envelopeCode(value) ?? resultCode(value);
   const why = retryWhen(status, code);
   const isAnswer = status >= 200 && status < 300;
-  // The interface does not say by which status a submission is taken, or what a paid response may contain.
+  // Any 2xx status counts: the interface names no status of a taken submission, and no form of a paid response.
   const isAccepted = isAnswer && (code === undefined || (type.polling === null && why === undefined));
   const taken = isAccepted && value !== undefined ? type.taken(value, item, answered) : undefined;
   if (taken !== undefined) return taken;
@@ -36,13 +36,13 @@ export async function submitOnce(client: Client, type: JobType, item: string): P
     : { kind: "refused", error, why, code: code ?? `status ${status}` };
 }
 
-/** The error code, if a submission was answered like a failed result. */
+/** The error code, if the reply to a submission has the form of a failed result. */
 function resultCode(value: unknown): string | undefined {
   const { status, error_code } = isObject(value) ? value : {};
   return status === "error" && typeof error_code === "string" ? knownCode(error_code) : undefined;
 }
 
-/** Polls one job. @throws ConnectorError for problems of all jobs only: an invalid key, and the end of the run */
+/** Polls one job. @throws ConnectorError only for a problem of all jobs: an invalid key, or the end of the run */
 export async function askOnce(client: Client, type: JobType, jobId: string): Promise<JobReply> {
   const { what, path } = type.collect;
   const place = path.replace("{job}", () => toSegment(jobId));
@@ -71,7 +71,7 @@ function replyOf(client: Client, type: JobType, status: number, value: unknown):
   );
 }
 
-/** Levels and parts of an answer that are searched for a cost. */
+/** The program searches at most this many levels and parts of an answer for a cost. */
 const COST_LEVELS = 6;
 const COST_PARTS = 1_000;
 

@@ -5,12 +5,12 @@ import { finalReport, openingReport, progressReport, unfinishedRefresh } from ".
 import { findItems, submitNext } from "./submit.ts";
 
 const PROGRESS_MS = 30_000;
-/** The largest difference (ms) between the clocks of the service and this machine, because daily caps need the right day. */
+/** The largest allowed difference (ms) between the clocks of the service and this machine. Daily caps need the right day. */
 const MAX_SKEW_MS = 26 * 3_600_000;
 
 /**
- * Runs one stream: polls known jobs, submits new items and waits for answers. The next run does the rest. After a kill a
- * submission is unsent, open or unknown, because receipts and state contain it first. An unknown submission needs `retry_unknown`.
+ * Runs one stream: polls known jobs, submits items and waits for answers. The next run continues. Receipts or state contain a
+ * submission before its request. So a kill makes a submission unsent, open or unknown. Only `retry_unknown` repeats unknown ones.
  */
 export async function* readJobs(run: JobRun): AsyncGenerator<Event> {
   yield* begin(run);
@@ -33,7 +33,7 @@ async function* begin(run: JobRun): AsyncGenerator<Event> {
   if (buys) run.submitting.queue = [...candidates];
   if (memory.blocked !== undefined) run.failures.end(memory.blocked);
   if (buys) yield* openingReport(run, candidates.length);
-  // Items of earlier rows are wanted although no list names them.
+  // With rows as sources, also polls items that no list names, because earlier rows named them.
   yield* collectKnown(run, book.collectable(run.stream, isRefresh || type.sources.length === 0));
 }
 

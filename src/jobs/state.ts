@@ -52,7 +52,7 @@ const FORMATS = {
   digests: (text: string) => text.length % 16 === 0 && /^[\w-]*$/.test(text),
 };
 
-/** Made when it is needed, because most runs have no jobs. */
+/** The compiler of schemas. It is made at the first use, because most runs have no jobs. */
 let compile: ReturnType<typeof schemaCompiler> | undefined;
 
 /** Checks a value and fills in defaults. @throws NotOurs */
@@ -64,7 +64,7 @@ function checked<Value>(schema: object, value: unknown): Value {
   return value as Value;
 }
 
-/** The state to write: lists, and always all keys, because Meltano merges objects: removed members would appear again. */
+/** The state to write. It always has all keys, and lists for objects: Meltano merges objects and would restore members. */
 export const toJobState = (
   { cursorField }: JobStreamSpec,
   { cursor, items, delivered, ...lists }: SavedJobs,
@@ -102,7 +102,7 @@ export function checkFormat(number: unknown, current: number, word: string): voi
   );
 }
 
-/** Changes as a line of receipts, without empty lists. */
+/** The changes in the form of a line of receipts, without empty lists. */
 export const toFields = ({ items = [], ...lists }: Partial<Changes>): JsonObject =>
   short({ items: items.map(toEntry), ...lists });
 
@@ -114,7 +114,7 @@ const toEntry = ([key, { day, subs = [] }]: KeyedItem): unknown => [
   short({ day, subs: subs.map(short) }),
 ];
 
-/** A day, and the joined digests of delivered items whose newest answer is of the day. */
+/** A day, and one text of the digests of delivered items whose newest answer is of this day. */
 type PackedDay = readonly [day: Day, digests: string];
 
 type PackedJobs = Omit<SavedJobs, "delivered"> & { readonly delivered: readonly PackedDay[] };

@@ -12,17 +12,17 @@ import { submitOnce } from "./requests.ts";
 
 /** Parallel submissions, after the service has taken the first submission. */
 const AT_ONCE = 4;
-/** A slot that took longer (ms) ends a batch, because requests must be sent as soon as their slots arrive. */
+/** A batch ends if the wait for a slot was longer (ms), because a request must be sent soon after its slot. */
 const PROMPT_MS = 100;
-/** After this many refusals, and no taken submission, the form of the requests must be wrong. */
+/** If the service refuses this many submissions and takes none, the form of the requests must be wrong. */
 const FORM_REFUSALS = 3;
-/** A state of more items is too large to write for each submission: only the receipts contain the last seconds. */
+/** With more items, the state is too large for a write before each submission. Then the receipts contain the newest changes. */
 const LARGE = 5_000;
 
 /** An item whose submission is noted and not yet answered. */
 type PendingSubmission = Candidate & { readonly id: string; readonly at: number };
 
-/** Reads rows once: until the sync has enough items, or all rows if every row counts. @returns whether rows were read */
+/** Reads rows once, until the sync has enough items. With `scansAll` it reads all rows. @returns whether rows were read */
 export async function* findItems(run: JobRun): AsyncGenerator<Event, boolean> {
   const { submitting, inputs, type, buys, scansAll } = run;
   const isWanted = room(run) > 0 ? submitting.queue.length === 0 : scansAll;
@@ -39,8 +39,8 @@ export async function* findItems(run: JobRun): AsyncGenerator<Event, boolean> {
 }
 
 /**
- * Submits the next items that caps and open jobs allow. The order is: slots, locks, intents, requests. So a run that is
- * killed while it waits for the rate limit writes no intent. @returns whether there were any items
+ * Submits the next items that caps and open jobs allow. First waits for the rate limit, then checks locks, notes submissions
+ * and sends requests. So a run that is killed while it waits notes no submission. @returns whether there were any items
  */
 export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   const { book, memory, submitting, type } = run;
@@ -67,12 +67,12 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   }
   for (const one of await Promise.all(replies)) if (one !== undefined) yield* deliver(run, ...one);
   run.hasChanged = true;
-  // A kill must not lose the id of a job that only the state remembers.
+  // Without receipts, only the state contains the ids of the jobs, so the state is written at once.
   if (!memory.hasReceipts) yield* checkpoint(run, true);
   return true;
 }
 
-/** Waits for slots of the rate limit. @returns the number of slots */
+/** Waits until the rate limit allows requests. @returns the number of allowed requests */
 async function takeSlots(run: JobRun, count: number): Promise<number> {
   const { client, clock } = run;
   try {
@@ -148,7 +148,7 @@ function record(run: JobRun, pending: PendingSubmission, reply: SubmitReply): vo
     const sealed = memory.hasReceipts ? seal(book.salt.key, item, answer) : null;
     book.answered(key, id, client.now(), type.costOf(answer.value), sealed);
   }
-  // The service took an item, so the form of the requests is right, and the refused items are wrong.
+  // The service took an item, so the form of the requests is right. Then the items that were refused before are wrong.
   for (const doubted of submitting.doubted.splice(0)) refuseItem(run, doubted, doubted.code);
 }
 
