@@ -25,13 +25,13 @@ import {
 type RewriteOptions = {
   /** Digests a value (UTF-8 as latin1). Returns ASCII without quotes. */
   readonly hash?: ((bytes: string) => string) | undefined;
-  /** Called for each action on a row; in usual rows once per field. `path`: the names down to the field. */
+  /** Called for each action on a row; for usual rows only once per field. `path`: the names down to the field. */
   readonly acted?: (action: FieldAction, path: readonly string[]) => void;
 };
 
 /**
- * Returns a function that applies rules to rows (UTF-8 as latin1). Values keep their bytes, because JSON.parse would round
- * large integers. In usual rows, without objects and escaped names, it searches only fields that change: a tenth of the time.
+ * Returns a function that applies rules to rows (UTF-8 as latin1). Values keep their bytes, because JSON.parse rounds large
+ * integers. In usual rows (no objects, no escaped names) it searches only the changed fields, which takes a tenth of the time.
  * @throws Error for a line that is not a JSON object
  */
 export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): Rewrite {
@@ -45,7 +45,7 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
   };
 }
 
-/** A field that changes. `start`: its key. `dropped`: the number of dropped neighbours. `until`: the next key, or "". */
+/** A field that changes. `start`: its key. `dropped`: dropped fields in a row from here. `until`: the key after them, or "". */
 type FieldCut = {
   readonly start: string;
   readonly rule: FieldAction | FieldRules;
@@ -73,7 +73,7 @@ class LineRewriter {
   readonly #path: string[] = [];
   #text = "";
   #at = 0;
-  /** The text to send, up to `done`. */
+  /** The changed text, for the part of the line before `done`. */
   #built = "";
   #done = 0;
 
@@ -119,7 +119,7 @@ class LineRewriter {
     this.#done = 0;
   }
 
-  /** Applies rules to an object. A dropped member takes the comma before it along, or the comma after it if it is the first. */
+  /** Applies rules to an object. Removes a dropped member with the comma before it; the first member with the comma after it. */
   #object(rules: FieldRules): void {
     const text = this.#text;
     let [before, isFirst] = [0, true];
@@ -196,7 +196,7 @@ class LineRewriter {
     return true;
   }
 
-  /** Replaces the text between two indexes, which are after all earlier indexes. */
+  /** Replaces the text between two indexes. Calls must be in the order of the text. */
   #replace(start: number, end: number, instead: string): void {
     this.#built += this.#text.slice(this.#done, start) + instead;
     this.#done = end;

@@ -46,7 +46,7 @@ function neededText({ list, path }: Setting, spec: StreamSpec): string | undefin
   return cannot("primary key", "tables are merged by it");
 }
 
-/** The path without the final `*` of `only_fields`, which means a complete object. */
+/** The path without a final `*`. In `only_fields`, `*` means the complete object. */
 const fieldOf = ({ list, path }: Setting): readonly string[] =>
   list === "only_fields" && path.at(-1) === "*" ? path.slice(0, -1) : path;
 
@@ -104,7 +104,7 @@ function rulesBy(settings: readonly Setting[]): FieldRules {
   const all = settings.filter(({ list }) => list !== "only_fields");
   const everywhere = all.filter(({ stream }) => stream === null);
   const made = new Map<string, FieldRules>();
-  /** @param here settings whose paths begin at this object */
+  /** @param here the settings whose paths begin at the object */
   const rulesAt = (here: readonly Setting[]): FieldRules => {
     const id = JSON.stringify(here);
     const known = made.get(id);

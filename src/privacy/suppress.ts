@@ -23,12 +23,12 @@ const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9]
 const LABEL = String.raw`[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]*[\p{L}\p{M}\p{N}_])?`;
 const ID_PART = new RegExp(String.raw`^(?:[\p{L}\p{M}\p{N}_-]+|${LABEL}(?:\.${LABEL})+)$`, "u");
 const LOCAL_PART = /^[\p{L}\p{N}_+][\p{L}\p{M}\p{N}_.+'-]*@/u;
-/** Two ways to separate the addresses of a text. Spaces and some signs may be in an address, or between addresses. */
+/** Two ways to split a text into addresses, because spaces and some signs may be in an address or between addresses. */
 const SEPARATORS = [/[,;<>\r\n]/, /[\s,;:<>()|/&?[\]{}"\u060c\u3001\uff0c\uff1b]/];
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;
 const MAX_LINES_NAMED = 5;
-/** There are 2 to the power of 21 marks: 20 for each of 100,000 names. The 256 KiB of bits fit in a processor's cache. */
+/** There are 2 to the power of 21 marks, or 20 for each of 100,000 names. The bits take 256 KiB and fit in a processor's cache. */
 const MARK_BITS = 21;
 
 /** The people, companies and items of `suppress_file`, as normal forms and digests. */
@@ -39,7 +39,7 @@ export class Suppression {
   readonly warnings: readonly string[];
   readonly #names: ReadonlySet<string>;
   readonly #hasDigests: boolean;
-  /** A value without a mark is not in the Set of names. The marks are faster than a Set of 100,000 names. */
+  /** One bit for each mark. A value without a mark is not in `#names`. A look at the bits is faster than a look at the Set. */
   readonly #marks = new Uint8Array(1 << (MARK_BITS - 3));
 
   constructor(entries: readonly (readonly string[])[], warnings: readonly string[] = []) {
@@ -96,13 +96,13 @@ export class Suppression {
   }
 
   #hasName(name: string): boolean {
-    // The digest of `echo` has a line break.
+    // The shell's `echo TEXT | sha256sum` makes the digest of the text with a line break.
     const texts = this.#hasDigests ? [name, `${name}\n`] : [];
     return this.#names.has(name) || texts.some((text) => this.#names.has(`sha256:${hash("sha256", text)}`));
   }
 }
 
-/** The number of a text's mark; ASCII letters of either case have one number. */
+/** The number of a text's mark. Upper and lower case of an ASCII letter give equal numbers. */
 function markOf(text: string): number {
   let sum = 0;
   for (let at = 0; at < text.length; at++) sum = Math.imul(sum ^ (text.charCodeAt(at) | 32), 0x01000193);
@@ -110,7 +110,7 @@ function markOf(text: string): number {
 }
 
 const bareOf = (text: string): string => text.replace(UNSEEN, "").normalize("NFC");
-/** In all scripts, because a list may contain upper and lower case. */
+/** Lower case for letters of all scripts. */
 const lower = (text: string): string => text.toLowerCase();
 /** The normal form of an id. Only the case of UUIDs has no meaning. */
 const idOf = (text: string): string => (UUID.test(text) ? lower(text) : text);
