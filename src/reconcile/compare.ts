@@ -25,11 +25,11 @@ export type Comparison = {
   /** Counts the rows of the service; undefined: rows cannot move between days, or may share a key. */
   readonly count: ((isFiltered: boolean) => Promise<Pick<Count, "rows" | "asked">>) | undefined;
   /**
-   * Reads all rows, also suppressed rows. `isFiltered`, here and in `count`: only rows that match the config's filters. A
-   * number is the service's count when the read begins. @throws DataError for a read that is not proven complete
+   * Reads all rows, also suppressed rows. `isFiltered` (also of `count`): only rows that match the config's filters. Yields rows,
+   * and the number of rows that the service counts at the beginning. @throws DataError for a read that is not proven complete
    */
   readonly read: (isFiltered: boolean) => AsyncIterable<readonly RawLine[] | number>;
-  /** A key, and a row, under the privacy settings. */
+  /** Return a key and a row as the privacy settings send them. */
   readonly keyOf: (key: string) => string;
   readonly mask: (line: RawLine) => string;
   readonly isSuppressed: (row: JsonObject) => boolean;
@@ -41,10 +41,10 @@ export type Comparison = {
 
 type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
 
-/** The number of attempts: a read is repeated if it lacks a row, because people may move between days during a read. */
+/** The highest number of reads. A read may lack a row, because people may move between days during a read. */
 const MAX_READS = 4;
 
-/** Compares a table with the service, key by key. @throws ConfigError for an unusable table, DataError for other rows */
+/** Compares a table with the service, key by key. @throws ConfigError for an unusable table, DataError for unusable rows */
 export async function compare(comparison: Comparison): Promise<Report> {
   const { publish } = comparison;
   const differences = new Differences(comparison);
@@ -84,7 +84,7 @@ class Differences {
   readonly #days: Record<string, DayDifference> = {};
   #reads = 0;
   #rowsRead = 0;
-  /** Rows that were counted before the last read: the rows that the read showed, and the rows that it lacks. */
+  /** The rows that were counted before the last read: how many the read showed, and how many the read lacks. */
   #shown = 0;
   #missing = 0;
   /** The newest dates (epoch ms) in the table and in the service's rows. */
@@ -102,7 +102,7 @@ class Differences {
       for (const { key, moment } of rows) {
         this.#hasSpaces ||= /^ | $/.test(key);
         if (isSuppressed({ [form.key]: key })) this.#table.mark(key, SUPPRESSED);
-        // A loader may round the date up.
+        // The earliest moment that the date can mean, because a loader may round the date up.
         const least = moment.at - moment.unit / 2;
         if (least > this.#newestInTable) this.#newestInTable = least;
       }
@@ -114,7 +114,7 @@ class Differences {
     const { hasFilters } = this.#comparison;
     await this.#readTable();
     yield* this.#readUntilWhole(hasFilters);
-    // A person who no longer matches the config's filters is not gone.
+    // Reads also without filters: a person who no longer matches the config's filters is not gone.
     if (this.#missing === 0 && hasFilters && this.#keysWith(this.isGone) > 0)
       yield* this.#readUntilWhole(false);
   }
@@ -124,7 +124,7 @@ class Differences {
     let most = 0;
     for (let reads = 1; reads <= MAX_READS; reads++) {
       const counted = yield* this.#read(isFiltered);
-      // Between two reads a person may stop matching the filters, but people seldom disappear from the service.
+      // With filters the last count is used, because people may stop matching. Else the highest, because few people disappear.
       most = isFiltered ? counted : Math.max(most, counted);
       this.#missing = Math.max(0, most - this.#shown);
       const isEnough = isFiltered || reads > 1 || this.#keysWith(this.isGone) === 0;
@@ -176,7 +176,7 @@ class Differences {
     const value = row[form.key];
     this.#rowsRead += 1;
     if (typeof value !== "string" && typeof value !== "number") {
-      // A row without a key counts each time.
+      // Two rows without a key are not known to be equal, so each counts.
       this.#shown += 1;
       return false;
     }
@@ -213,13 +213,13 @@ class Differences {
   }
 
   /**
-   * If the table is newer than all rows of the service, another replica filled the table. Then the read replica may lack the
-   * newest people, and people without a date.
+   * If the table has a later date than all rows of the service, another replica filled the table. Then this replica may lack
+   * the newest people and people without a date, so these people do not count as gone.
    */
   readonly isGone = (marks: number, at: number): boolean =>
     isUnshown(marks) && (at <= this.#newestShown || this.#newestInTable <= this.#newestShown);
 
-  /** Call it after the last row. */
+  /** The report. Complete only after the last row of `rows`. */
   report(): Report {
     const { stream, began, requests, mostGone } = this.#comparison;
     const { lost, stale, later, new: isNew } = this.#rows;

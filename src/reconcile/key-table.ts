@@ -101,7 +101,7 @@ export class KeyTable {
       const digest = old[from] ?? 0;
       if (digest === 0) continue;
       const slot = this.#find(digest);
-      // Number by number, because views of single slots fill the heap.
+      // Copies each number, because a view for each slot would fill the heap.
       for (let nth = 0; nth < WIDTH; nth++) this.#cells[slot + nth] = old[from + nth] ?? 0;
     }
   }

@@ -8,7 +8,7 @@ import { NEW_STATE, type RowState } from "../sync/state.ts";
 export type NamedState = { readonly name: string; readonly state: RowState };
 
 /**
- * Joins several states. The cursor is the earliest `asked`, because from then on moved rows must be read again.
+ * Joins several states. The new `asked` is the earliest `asked`, because rows that moved after it must be read again.
  * @throws ConfigError for different services or filters, and for days that no state contains, unless `isPartial`
  */
 export function mergeStates(stream: string, parts: readonly NamedState[], isPartial: boolean): RowState {
@@ -56,7 +56,7 @@ const inTime = (moments: readonly string[]): readonly string[] =>
 const earliest = (moments: readonly (string | null)[]): string | null =>
   moments.includes(null) ? null : (inTime(moments.map(String))[0] ?? null);
 
-/** Joins the days of several states. Spans are never cut: if two spans overlap, only the better span counts. */
+/** Joins the days of several states. If two spans overlap, the better span remains and the other span is dropped whole. */
 export function union(parts: readonly Coverage[]): Coverage {
   const spans = parts.flat().toSorted(byRank);
   const kept: Span[] = [];
@@ -69,6 +69,6 @@ export function union(parts: readonly Coverage[]): Coverage {
 function byRank(a: Span, b: Span): number {
   const rank = ({ status }: Span): number => ["proven", "reread", "again", "missing"].indexOf(status);
   const length = ({ from, to }: Span): number => daysBetween(from, to);
-  // The lower number is better: a number that is too low causes another read, and a number that is too high hides rows.
+  // The lower number of rows is better. A number that is too low causes another read, but a higher number hides rows.
   return rank(a) - rank(b) || length(b) - length(a) || a.from.localeCompare(b.from) || a.rows - b.rows;
 }

@@ -73,7 +73,7 @@ export function shardConfig(
       `Cannot read a shard with less than one request per minute: its share is ${share} of ${config.requestsPerMinute}. ` +
         'Plan fewer shards, or raise "requests_per_minute" if the key allows it',
     );
-  // Closed days only lose rows, so an interrupted shard continues with its last day.
+  // A closed shard has no lookback, because its days get no new rows. An interrupted shard continues with its last day.
   const lookbackWindowDays = to === null ? config.lookbackWindowDays : 0;
   const readsUndated = to === null && config.startDate === null && config.endDate === null;
   const days = { startDate: from, endDate: to ?? config.endDate, lookbackWindowDays, readsUndated };

@@ -24,8 +24,8 @@ const MAX_SHARDS = 1_000;
 const FIRST_GUESS = "1970-01-02" as Day;
 
 /**
- * Splits a range into shards of about equal rows, oldest first. The list of rows says the day of a row with one request; if
- * it does not, counts find the day. The last shard is open, unless the range ends before yesterday.
+ * Splits a range into shards with about equal numbers of rows, oldest first. One request for a row finds the day of a cut. If
+ * the row has no date, counts find the day. The last shard is open, unless the range ends before yesterday.
  * @param wanted the highest number of shards; undefined: one per million rows, and the open shard
  */
 export async function* splitRange(
@@ -34,7 +34,7 @@ export async function* splitRange(
   size: Size,
   wanted?: number,
 ): AsyncGenerator<DateRange> {
-  // Days before yesterday only lose rows, so the order of their reads does not matter.
+  // Days before yesterday get no new rows, so shards may read these days in any order.
   const lastClosed = addDays(dayOf(size.asked), -2);
   const end = to === null || to > lastClosed ? null : to;
   const usual = Math.ceil(size.rows / ROWS_PER_SHARD) + (end === null ? 1 : 0);
