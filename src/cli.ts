@@ -178,7 +178,7 @@ const planWords = (words: Argv) =>
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The value of the flag is in ms. */
+/** The parsed value is in ms. */
 const MAX_AGE = parsedFlag(
   "--max-age",
   "a number of minutes, hours or days, such as 26h",
@@ -248,7 +248,7 @@ const addStateCommands: AddCommand = (words, choose) =>
         },
       )
       .demandCommand(1, 1, STATE_USAGE, STATE_USAGE),
-    // The examples name both commands, because the parser's list has too little room for them.
+    // The examples show both commands. The parser's list is too narrow for them.
     ["show how far each stream is", "state show contacts"],
     ["exit with 1 if a stream is older than 26 hours", "state show contacts --max-age 26h"],
     ["make tables of the rows in a folder", "state show contacts --sql postgres | psql"],
@@ -352,7 +352,7 @@ export async function parseWords(
   words: readonly string[],
   add: AddCommand,
 ): Promise<Command> {
-  // Stdin would be empty for the second file, and an empty state reads everything again.
+  // Refuses two files from stdin: the second file would be empty, and with an empty state a run reads everything again.
   if (words.filter((word) => /^(?:-[\w-]+=|-\w)?-$/.test(word)).length > 1)
     throw new UsageError("Only one file can be - (stdin): give the others by their paths");
   const home = words.find((word) => /^(?:-[\w-]+=|-\w)?~(?:\/|$)/.test(word));

@@ -11,9 +11,9 @@ import type { Runtime } from "./run/runtime.ts";
 /** The time (ms) in which an interrupted run may finish its writes. Platforms kill a process after ten seconds. */
 const GRACE_MS = 8_000;
 
-/** V8 does not optimize undici's WebAssembly parser, because that costs a short sync 35 MiB and a quarter of its time. */
+/** V8 does not optimize undici's WebAssembly parser. To optimize it costs a short sync 35 MiB and a quarter of its time. */
 const BASELINE_WASM = "--liftoff-only --no-wasm-dynamic-tiering --no-wasm-tier-up";
-/** V8 does not optimize functions above this size (bytes of bytecode), because that costs a tenth of a read's time. */
+/** V8 does not optimize functions above this size (bytes of bytecode). To optimize them costs a tenth of the time of a read. */
 const SHORT_FUNCTIONS = "--max-optimized-bytecode-size=1000";
 
 /** Parses a command line. @throws UsageError */
@@ -56,7 +56,7 @@ export async function main(openParse: () => Promise<Parse>): Promise<void> {
     if (isAdrift && process.exitCode !== 0) runtime.stderr.write(ADRIFT);
   } catch (error) {
     if (interruptedBy === undefined) throw error;
-    // Waits until stdout has sent the lines that were begun.
+    // Waits until stdout has sent all lines that are already written.
     await new Promise<void>((resolve) => runtime.stdout.write("", () => resolve()));
     endBy(interruptedBy);
   }

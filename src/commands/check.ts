@@ -19,7 +19,7 @@ import { isNotOnPlan, isOfUse, leftOutText, probeStreams, QUICK } from "./probe.
 
 export type CheckOptions = {
   readonly config: string | undefined;
-  /** Whether a failed check exits with 1 even without a terminal. Platforms read the message only. */
+  /** Whether a failed check exits with 1 also without a terminal. Platforms need no exit code, because they read the message. */
   readonly exitCode: boolean;
 };
 

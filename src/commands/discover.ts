@@ -70,7 +70,7 @@ const declaredStream = (spec: StreamSpec): DiscoveredStream => ({
   isComplete: !spec.sampled,
 });
 
-/** Adds fields of live records. Without permission, the declared fields remain. @param isLenient whether errors become warnings */
+/** Adds fields of live records. A stream that the plan lacks has its declared fields. @param isLenient errors become warnings */
 export async function discoverStreams(
   { session, readers, privacy, emit }: Run,
   isLenient = false,
@@ -96,7 +96,7 @@ export async function discoverStreams(
   return streams;
 }
 
-/** Prints the tap's catalog. Fails if records cannot be read, because a catalog withholds the fields that it lacks. */
+/** Prints the tap's catalog. Fails if records cannot be read, because a run sends only fields that are in the catalog. */
 export async function tapDiscover(options: TapOptions, runtime: Runtime): Promise<number> {
   const { configs, logLevel, logFormat } = options;
   return await runToEnd({ audience: "singer", logLevel, logFormat }, runtime, async (open) => {

@@ -19,7 +19,7 @@ import { wouldSubmit } from "./jobs.ts";
 /** The days of a stream that the next run would read, in order, without empty ranges. `rows` null: not counted. */
 type Outlook = { readonly stream: string; readonly days: readonly string[]; readonly rows: number | null };
 
-/** Each range of days is one window, because dividing a range takes as many requests as reading it. */
+/** Limits that never divide a range of days, because a division takes as many requests as a read. */
 const ALL = Number.POSITIVE_INFINITY;
 const UNDIVIDED = { rows: ALL, maxRows: ALL, undividedRows: ALL };
 const MAX_RANGES = 5;

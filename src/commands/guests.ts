@@ -23,7 +23,7 @@ export type OpenJobs = (
   checkState: () => Promise<void>,
 ) => Promise<void>;
 
-/** Opens a run with privacy and jobs, and always closes it. `open` must precede the reading of jobs. */
+/** Opens a run with privacy and jobs, and always closes the jobs. `work` must call `open` before it reads jobs. */
 export async function withGuests<Result>(
   options: Omit<RunOptions, "guests">,
   work: (run: Run, open: OpenJobs) => Promise<Result>,

@@ -61,10 +61,10 @@ async function answered<Answer>(
   }
 }
 
-/** The key of a request that only checks an address. */
+/** A false key, for a request that only checks an address. */
 const NO_KEY = "none";
 
-/** Parses the answers, without origins, because the person knows them. @throws ConfigError for a wrong answer */
+/** Parses the answers. Messages need no origins of the settings, because the person typed them. @throws ConfigError */
 const configOf = async (settings: object): Promise<Config> => ({
   ...parseConfig(settings, {}, { name: "this answer" }),
   origins: new Map(),

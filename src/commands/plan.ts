@@ -28,7 +28,7 @@ export async function plan(options: PlanOptions, runtime: Runtime): Promise<numb
   return await runToEnd({ audience: "person" }, runtime, async (open) => {
     const output = await open({});
     const config = await openConfig(options.config, runtime.environment);
-    // A burst of 1, because the shards begin directly after the plan and use its key.
+    // A burst of 1, because the shards begin directly after the plan and use the same key.
     await withGuests({ config, runtime, reporter: output, pace: { burst: 1 } }, async ({ session }) => {
       const spec = ROW_STREAMS.find(({ name }) => name === stream);
       if (spec === undefined || !(await new RowReader(spec, session).reading()).isDated) {

@@ -122,7 +122,7 @@ async function compared(
     for await (const event of events) {
       if (event.kind === "close" && !event.complete) throw unproven(stream, event.error);
       if (event.kind === "close") continue;
-      // Nothing is saved. A checkpoint only shows progress.
+      // A comparison saves no state, so a checkpoint only shows progress.
       if (event.kind === "checkpoint") await emit({ ...event, state: {} });
       else await emit(event.kind === "estimate" ? { ...event, rows: before + event.rows } : event);
       if (event.kind === "estimate") yield event.rows;

@@ -47,7 +47,7 @@ async function rowsOf(output: string, spec: StreamSpec) {
   }
 }
 
-/** Patterns for DuckDB. Each pattern must match a file, and the patterns must match files of later runs. */
+/** Patterns for DuckDB. Each pattern must match at least one file now, and also the files of later runs. */
 function patternsOf(output: string, stream: string, first: readonly string[], refreshed: readonly string[]) {
   const escaped = globOf(output);
   if (first.length === 0) return [join(escaped, stream, "**/*.jsonl*")];
@@ -65,7 +65,7 @@ const pathsOf = (folder: string, names: readonly string[]): string[] =>
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const name = (text: string): string => `"${text}"`;
 
-/** Without these options, DuckDB loses late fields and reads texts as dates. A view always has its stream's cursor. */
+/** Without these options, DuckDB loses fields of late rows and reads texts as dates. The view always has the cursor column. */
 function duckdbView({ spec, folder, patterns }: StreamRows): string {
   const { cursorField: cursor } = spec;
   const moment = cursor && `TRY_CAST(${name(cursor)}::VARCHAR AS TIMESTAMPTZ)`;

@@ -52,7 +52,7 @@ async function syncSelected(
     language.format = singer({
       selections: asked.flatMap(({ selection }) => selection ?? []),
       state: { ...saved.rest, bookmarks: Object.fromEntries(saved.streams) },
-      // The clock, because the version must exceed the versions of earlier runs.
+      // The time, because the version must be higher than the versions of earlier runs.
       version: config.emitActivateVersionMessages ? Math.floor(runtime.clock.now()) : undefined,
       monotonic: runtime.clock.monotonic,
     });
@@ -67,7 +67,7 @@ async function liveStreams(
   states: ReadonlyMap<string, unknown>,
 ): Promise<readonly DiscoveredStream[]> {
   const readable = await readableStreams(run, states);
-  // Without a catalog everything is sent, so an unreadable stream may have its declared fields.
+  // Lenient, because a run without a catalog sends all fields. If live rows cannot be read, the declared fields are enough.
   const discovered = await discoverStreams(run, true);
   return discovered.filter(({ spec }) => readable.some(({ name }) => name === spec.name));
 }
