@@ -19,10 +19,10 @@ export const shown = (count: number): string =>
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${shown(count)} ${count === 1 ? one : many}`;
 
-/** A part of a text; false: the part has nothing to say. */
+/** A part of a text; false: the part is left out. */
 export type Part = string | false;
 
-/** The parts that have something to say. */
+/** The parts that are not left out. */
 export const joined = (parts: readonly Part[], separator = ", "): string =>
   parts.filter(Boolean).join(separator);
 

@@ -69,7 +69,7 @@ export function cursorToUtc(cursor: string): string {
   return isInstant(cursor) && cursor.endsWith("Z") ? cursor : new Date(instant(cursor)).toISOString();
 }
 
-/** The day of the last cursor, and the epoch ms of its start: neighbouring rows share their day. */
+/** The day of the last cursor and its start (epoch ms), because the next row is often of the same day. */
 let cachedDay = "1970-01-01";
 let cachedStart = 0;
 

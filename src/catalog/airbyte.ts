@@ -70,7 +70,7 @@ export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStrea
   const { streams } = objectOf(catalog);
   if (!Array.isArray(streams)) throw unusableAirbyteCatalog('it has no list "streams"');
   const configured = streams.map(parseConfiguredStream);
-  // Bought records go to one stream, whatever its namespace.
+  // A job stream may be configured once, in any namespace, because its records are bought once.
   const ids = configured.map(({ name, namespace = "" }) =>
     JSON.stringify([canRefresh(name) ? namespace : "", name]),
   );

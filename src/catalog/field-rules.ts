@@ -19,7 +19,7 @@ export const KEEP_ALL: FieldRules = { defaultRule: "keep", fields: new Map() };
 export type FieldAction = {
   readonly kind: "drop" | "hash" | "unlisted";
   readonly setting: string;
-  /** The names in the catalog next to an unlisted field. */
+  /** The names that the catalog lists in the object of an unlisted field. */
   readonly among?: readonly string[];
 };
 
@@ -69,11 +69,11 @@ function joinedRule(first: FieldRule, second: FieldRule): FieldRule {
   if (second === "keep" || isDrop(first)) return first;
   if (!("kind" in first)) return "kind" in second ? second : joined(first, second);
   if ("kind" in second) return { ...second, setting: first.setting };
-  // A digest is not an object.
+  // The first rule makes a digest, which is not an object. So a rule for objects only drops the field.
   return second.onlyObjects === true ? { ...first, kind: "drop" } : first;
 }
 
-/** The schema of the rows that are sent, or for a check of arriving rows. The check accepts any value in changed fields. */
+/** The schema of rows to send ("leaving"), or of rows from the service ("arriving"), with any value in changed fields. */
 export function schemaUnder(rules: FieldRules, schema: JsonSchema, view: "arriving" | "leaving"): JsonSchema {
   if (rules === KEEP_ALL) return schema;
   const seen = seenSchema(schema, rules, view);
@@ -150,5 +150,5 @@ export function fieldNamesOf(value: unknown, names: Set<string>, path: readonly 
   return names;
 }
 
-/** A deeper field is known by its last parts only. */
+/** Only the last parts of the name of a deep field are kept. */
 const MAX_PARTS = 8;

@@ -65,7 +65,7 @@ export function schemaOf(values: readonly unknown[], depth = 1): JsonSchema {
   }
 }
 
-/** Without `properties`, a catalog sends a field as one value. */
+/** The schemas of inner fields. Without `properties`, a catalog selects the whole field as one value. */
 function propertiesIn(objects: readonly JsonObject[], depth: number): Pick<JsonSchema, "properties"> {
   if (depth >= MAX_DEPTH) return {};
   const fields = fieldsOf(objects, MAX_NESTED_FIELDS + 1);

@@ -94,7 +94,7 @@ function choose(entry: CatalogNode, spec: StreamSpec, warnings: string[]): Chose
   const rules = fieldRules(schema, [name], metadata, [...neededFields(stream), ...keyProperties]);
   const configured: ConfiguredStream = {
     ...{ ...incremental(name), schema },
-    // The catalog decides, and not the method of an earlier run.
+    // The catalog decides the method, even if an earlier run used another method.
     syncMode: method === "INCREMENTAL" ? "incremental" : "full_refresh",
     // Targets with a key crash on a record without the key.
     destinationSyncMode: keyProperties.length > 0 ? "append_dedup" : null,
@@ -151,7 +151,7 @@ function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: st
   return method ?? methods[0];
 }
 
-/** The places of `selected`: Meltano writes the metadata and the stream, older programs the stream or the schema. */
+/** The places of `selected`. Meltano writes it in the metadata and the stream, older programs in the stream or the schema. */
 const selectionNodes = (entry: CatalogNode): readonly CatalogNode[] => [
   metadataIn(entry)([]),
   entry,
@@ -166,7 +166,7 @@ function nodeSelected(nodes: readonly CatalogNode[], place: readonly string[], i
   return choiceIn(nodes, place) ?? choiceIn(nodes, place, "selected-by-default") ?? inherited;
 }
 
-/** Whether all nodes with a choice select, or undefined. @throws ConfigError for an unclear choice, which may withhold a field */
+/** Whether all nodes with a choice select; undefined without a choice. @throws ConfigError for a choice that is not clear */
 function choiceIn(
   nodes: readonly CatalogNode[],
   place: readonly string[],

@@ -35,7 +35,7 @@ function describeEntry(stream: DiscoveredStream): object {
   const [method] = methodsOf(stream);
   const root = {
     inclusion: "available",
-    // A stream that costs money or hours must be selected.
+    // A stream that costs money or hours is sent only if the user selects it.
     "selected-by-default": spec.setting === undefined,
     "table-key-properties": primaryKey,
     "valid-replication-keys": replicationKey === null ? [] : [replicationKey],

@@ -20,7 +20,7 @@ export type StreamSpec = {
 
 /** A stream of the rows that the service lists. */
 export type RowStreamSpec = StreamSpec & {
-  /** Whether rows are documented to have a date. Sampled rows may have a date too, and are then read by days. */
+  /** Whether the documentation says that rows have a date. If sampled rows have a date, the stream is also read by days. */
   readonly isDated: boolean;
   /** The path of the paged list, below the base URL. The setting `endpoint` overrides it. */
   readonly listPath: string;

@@ -95,9 +95,9 @@ export type EmailCheck = EmailVerification & { readonly maxWaitSeconds: number }
 
 /** The origin of a config. */
 export type ConfigPlace = {
-  /** The words for messages. */
+  /** The name of the place in messages. */
   readonly name?: string;
-  /** The lines of the settings, by dotted names. */
+  /** The line of each setting, by its dotted name. */
   readonly lines?: ReadonlyMap<string, number> | undefined;
   readonly prefixes?: Prefixes;
   /** The folder in which relative paths begin. Paths from variables begin in the working folder. */

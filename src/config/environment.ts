@@ -4,7 +4,7 @@ import { isFile, type SpecProperty, settingsIn, typeOf, VARIABLE_PREFIX, variabl
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Beginnings of the names of variables. The last prefix wins. */
+/** Prefixes of variables. If two prefixes give a setting, the last prefix wins. */
 export type Prefixes = readonly string[];
 
 export const OUR_PREFIXES: Prefixes = [VARIABLE_PREFIX];

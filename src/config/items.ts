@@ -40,13 +40,13 @@ function toHost(text: string, prefix: RegExp | string): string | null {
 }
 
 function toAddress(text: string): string | null {
-  // Refuses signs such as Kelvin's, which would become a K: two names would become equal.
+  // Refuses signs such as the Kelvin sign. The sign would become a K, and two different names would be equal.
   if ([...text].some((sign) => sign.normalize("NFC") !== sign)) return null;
   const bare = text.replace(ZERO_WIDTH, "").replace(PLAIN_QUOTES, "").replace(AT_ENDS, "").normalize("NFC");
   const at = bare.lastIndexOf("@") + 1;
   const host = toHost(bare.slice(at), "");
   const address = `${asciiLower(bare.slice(0, at))}${host}`;
   if (host === null || !ADDRESS.test(address) || address.length > LONGEST_ITEM) return null;
-  // U+FFFD replaces bytes that are not UTF-8: a file in another encoding names another person.
+  // Refuses U+FFFD, which replaces bytes that are not UTF-8. In a file of another encoding the name would be wrong.
   return /[\p{Surrogate}\ufffd]/u.test(address) ? null : address;
 }

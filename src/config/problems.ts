@@ -73,7 +73,7 @@ export const ruleProblems = (draft: JsonObject): Problem[] => [
   ...privacyProblems(draft),
 ];
 
-/** Characters that an editor writes for lost characters. Two salts would become equal. */
+/** Editors write these characters for lost characters, so two different salts could become equal. */
 const LOST = /[\ufffd\p{Surrogate}]/u;
 
 const textProblems = (draft: JsonObject): Problem[] =>
@@ -127,7 +127,7 @@ function jobProblems(draft: JsonObject): Problem[] {
   });
 }
 
-/** Refuses relative receipts, because platforms remove their folders. @param located the draft with absolute paths */
+/** Refuses a relative path of receipts, because platforms remove the folder. @param located the draft with absolute paths */
 export function receiptsProblems(draft: JsonObject, { receipts_file: path }: JsonObject): Problem[] {
   const { receipts_file: file } = draft;
   const hasJobs = JOBS.some(({ name }) => isObject(draft[name]));

@@ -19,14 +19,14 @@ export const statesByName = (states: ReadonlyMap<string, unknown>): ReadonlyMap<
 /** Whether the text of a state has Singer's bookmarks. Otherwise it has Airbyte's STREAM states. */
 export const isSingerState = (text: string): boolean => /"(?:bookmarks|singer_state)"\s*:/.test(text);
 
-/** Names of streams that show that a state is from this program. */
+/** A state with one of these names of streams is from this program. */
 const KNOWN: ReadonlySet<string> = new Set(STREAMS.map(({ name }) => name));
 
 /** Lines of a run's output that are not states. */
 const OTHER_MESSAGES =
   /^(?:ACTIVATE_VERSION|BATCH|CATALOG|CONNECTION_STATUS|CONTROL|LOG|RECORD|SCHEMA|SPEC|TRACE)$/;
 
-/** Reads a state in any form of a platform. Null resets a stream. @throws ConfigError; its message continues a file's name */
+/** Reads a state in the form of any platform. Null resets a stream. @throws ConfigError, whose message continues a file's name */
 export function parseState(value: unknown): SavedState {
   const state = new ParsedState();
   collect(value, state);

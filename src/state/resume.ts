@@ -7,16 +7,16 @@ import { type Filters, filterText, NEW_STATE, type RowState } from "../sync/stat
 import { stateKey, streamOfKey } from "./envelopes.ts";
 import { parseRowState } from "./parse-state.ts";
 
-/** The meaning of the incoming state for a stream. `why`: a warning for the operator. */
+/** How a stream continues from the incoming state. `why`: a warning for the operator. */
 export type Resume =
-  /** The run reads from `state`, which is new if the saved state is of no use. */
+  /** The run continues from `state`. If the saved state cannot be used, `state` is a new state. */
   | { readonly kind: "read"; readonly state: RowState; readonly why?: string }
-  /** An earlier run has delivered this full refresh. */
+  /** An earlier run has delivered this full refresh, so the run reads nothing. */
   | { readonly kind: "delivered"; readonly state: StreamState };
 
 export const isFullRefresh = ({ syncMode }: ConfiguredStream): boolean => syncMode === "full_refresh";
 
-/** A full refresh continues only its own state, and is delivered once. @throws ConfigError for another service or other filters */
+/** A full refresh continues only from its own state. It is delivered once. @throws ConfigError for another service or filters */
 export function resume(
   configured: ConfiguredStream,
   saved: unknown,
