@@ -15,7 +15,7 @@ import { refuseOtherService } from "../state/resume.ts";
 import { warning } from "../sync/event.ts";
 import { isNotOnPlan } from "./probe.ts";
 
-/** Locks the jobs and reads earlier purchases, before any request. @param streams undefined: every stream of the config */
+/** Locks the jobs and reads earlier purchases. Call it before any request. @param streams undefined: all streams of the config */
 export type OpenJobs = (
   streams: readonly ConfiguredStream[] | undefined,
   states: ReadonlyMap<string, unknown>,

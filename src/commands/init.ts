@@ -11,7 +11,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { testConfig } from "./check.ts";
 import { NoAnswer, openQuestions, type Questions } from "./questions.ts";
 
-/** Asks for address and key, prints what the key can read, and writes a config file that only its owner can read. */
+/** Asks for address and key, and prints what the key can read. Writes a config file that only its owner can read. */
 export async function init({ config: path }: { readonly config: string }, runtime: Runtime): Promise<number> {
   const exists = (await statReplaceable(path)) !== undefined;
   if (!existsSync(dirname(path)))

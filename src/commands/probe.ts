@@ -47,7 +47,7 @@ export async function readableStreams(
   return streams.map(incremental);
 }
 
-/** Whether a key that reads the stream is useful. Sources alone are not. */
+/** Whether a key is useful if it reads only this stream. A key for sources alone is not useful. */
 export const isOfUse = ({ name }: StreamSpec): boolean => name !== SOURCES.name;
 
 export const leftOutText = (name: string): string =>

@@ -88,7 +88,7 @@ const textProblems = (draft: JsonObject): Problem[] =>
   });
 
 function textProblem(text: string, name: string | undefined, property: SpecProperty, insecure: boolean) {
-  // In a list of items, only the damaged item is skipped.
+  // A damaged item of a list is no problem of the config: the run skips only this item.
   if (!isItemList(name) && LOST.test(text))
     return "has characters that were lost (U+FFFD): write it again, as UTF-8";
   if (isDayProperty(property.items ?? property) && !isDay(text))
@@ -104,7 +104,7 @@ function dateProblems({ start_date: start, end_date: end }: JsonObject): Problem
   return start <= end ? [] : [{ path: "start_date", text }];
 }
 
-/** The settings of jobs. `paid`: the job needs the External API. */
+/** The settings of jobs. `paid`: the job needs `external_api`. */
 const JOBS = [
   { name: "company_lookup", paid: true },
   { name: "email_verification", paid: true },

@@ -43,7 +43,7 @@ const larger = <Part extends number | string>(one: Part, other: Part | undefined
 /** The sync is the last part, because a platform's name for a sync may contain the separator. */
 const keyOf = ([day, sync, runId]: Spending): string => `${day}|${runId}|${sync}`;
 
-/** The last paid prices, and the newest price even if it is 0, because its moment is the moment of the last answer. */
+/** The last paid prices, and the newest price even if it is 0. The newest price shows when the last answer arrived. */
 function lastPrices(sorted: readonly Price[]): readonly Price[] {
   const all = sorted.filter((price, nth) => compare(price, sorted[nth - 1] ?? []) !== 0);
   const paid = new Set(all.filter(([, credits]) => credits > 0).slice(-PRICES_KEPT));

@@ -62,7 +62,7 @@ export class Inputs {
   readonly #options: InputOptions;
   readonly #seen = new Set<string>();
   readonly #later: (Candidate & { readonly isRefresh: boolean; readonly at: number })[] = [];
-  /** The cursors of sources that were read completely, and the keys of items in their rows that must still be submitted. */
+  /** `#cursors`: of sources that were read completely. `#keys`: of items in rows that must still be submitted. */
   readonly #cursors: InputCursor[] = [];
   readonly #keys: string[] = [];
 

@@ -12,7 +12,7 @@ import { submitOnce } from "./requests.ts";
 
 /** Parallel submissions, after the service has taken the first submission. */
 const AT_ONCE = 4;
-/** A batch ends if the wait for a slot was longer (ms), because a request must be sent soon after its slot. */
+/** A longer wait (ms) for the rate limit ends a batch, because a request must be sent soon after the wait. */
 const PROMPT_MS = 100;
 /** If the service refuses this many submissions and takes none, the form of the requests must be wrong. */
 const FORM_REFUSALS = 3;
@@ -67,7 +67,7 @@ export async function* submitNext(run: JobRun): AsyncGenerator<Event, boolean> {
   }
   for (const one of await Promise.all(replies)) if (one !== undefined) yield* deliver(run, ...one);
   run.hasChanged = true;
-  // Without receipts, only the state contains the ids of the jobs, so the state is written at once.
+  // Without receipts, only the state contains the ids of the jobs. A kill must not lose the ids.
   if (!memory.hasReceipts) yield* checkpoint(run, true);
   return true;
 }

@@ -45,7 +45,7 @@ export function lineRewriter(rules: FieldRules, options: RewriteOptions = {}): R
   };
 }
 
-/** A field that changes. `start`: its key. `dropped`: dropped fields in a row from here. `until`: the key after them, or "". */
+/** A field that changes, and its key `start`. `dropped`: how many fields from this field on are dropped. `until`: the next key. */
 type FieldCut = {
   readonly start: string;
   readonly rule: FieldAction | FieldRules;

@@ -139,7 +139,7 @@ function onlyRules(settings: readonly Setting[], { primaryKey, cursorField }: St
   return { defaultRule: NOT_NAMED, fields: new Map([...rule.fields, ...kept]) };
 }
 
-/** @param paths the rest of each path; an empty path names the value itself */
+/** The rule of a value. @param paths the names from the value on; an empty path means the whole value */
 function onlyRuleOf(paths: readonly (readonly string[])[]): "keep" | FieldRules {
   if (paths.some(([name]) => name === "*")) return "keep";
   const names = new Set(paths.flatMap(([name]) => name ?? []));

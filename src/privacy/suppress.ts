@@ -12,7 +12,7 @@ export const SUPPRESSED_BY: ReadonlyMap<string, readonly [NamingField, ...Naming
   ["companies", ["domain"]],
 ]);
 
-/** The name of a column, in the first line of a list. */
+/** The first line of a list may be the name of a column. */
 const HEADER = /^(?:e-?mail|domain|id)s?$/;
 const DIGEST = /^(?:sha256:)?[0-9a-f]{64}$/;
 /** The digits of an MD5, SHA-1, SHA-256, SHA-384 or SHA-512 digest. */
@@ -23,7 +23,7 @@ const PLAIN_ENTRY = /^(?:[\w+][\w.+-]*@(?:[a-z0-9-]+\.)+[a-z]{2,}|[\w-]*[a-z0-9]
 const LABEL = String.raw`[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]*[\p{L}\p{M}\p{N}_])?`;
 const ID_PART = new RegExp(String.raw`^(?:[\p{L}\p{M}\p{N}_-]+|${LABEL}(?:\.${LABEL})+)$`, "u");
 const LOCAL_PART = /^[\p{L}\p{N}_+][\p{L}\p{M}\p{N}_.+'-]*@/u;
-/** Two ways to split a text into addresses, because spaces and some signs may be in an address or between addresses. */
+/** Two ways to split a text into addresses. Spaces and some signs may be in an address or between addresses. */
 const SEPARATORS = [/[,;<>\r\n]/, /[\s,;:<>()|/&?[\]{}"\u060c\u3001\uff0c\uff1b]/];
 /** Characters that do not change a name: spaces, control characters and characters without width. */
 const UNSEEN = /[\s\p{Cc}\p{Cf}]/gu;

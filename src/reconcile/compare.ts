@@ -176,7 +176,7 @@ class Differences {
     const value = row[form.key];
     this.#rowsRead += 1;
     if (typeof value !== "string" && typeof value !== "number") {
-      // Two rows without a key are not known to be equal, so each counts.
+      // A row without a key counts each time, because rows without a key cannot be compared.
       this.#shown += 1;
       return false;
     }

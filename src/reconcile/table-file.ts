@@ -44,7 +44,7 @@ const DATE = /^[\s"']*\d{4}-\d\d-\d\d/;
 /** Shorter texts are not dates. */
 const SHORTEST_DATE = 9;
 
-/** Guesses that the first two columns are key and date: without a header by a date in the first line, or with other names. */
+/** Guesses that the first two columns are key and date. A date in the first line shows that the table has no header. */
 function firstTwo(cuts: readonly Cut[], { key, cursor }: TableForm) {
   const places = [0, 1];
   const dated = cuts.find(({ names: [, second] }) => second !== undefined && isDate(second));
@@ -77,7 +77,7 @@ function momentsIn(zone: string | undefined): (text: string) => Moment | string 
     if (Number.isNaN(at)) return "is not a date such as 2026-01-31T10:00:00Z";
     if (!NAIVE.test(text)) return { at, unit: unitOf(text) };
     if (offsetAt === undefined) return "has no offset. Add --timezone, such as UTC, +02:00 or Europe/Berlin";
-    // A change of the clocks may be between the two moments, so the offset is computed twice.
+    // The first offset is wrong if daylight saving time changes near the moment, so the offset is computed twice.
     return { at: at - offsetAt(at - offsetAt(at)), unit: unitOf(text) };
   };
 }

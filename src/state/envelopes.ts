@@ -96,7 +96,7 @@ function parseLines(lines: readonly string[]): SavedState {
   return state.checked();
 }
 
-/** Keys that contain a state. The first key counts, because older messages repeat the state as `data`. Python writes `global_`. */
+/** Keys that contain a state. Only the first key is read, because older messages repeat the state as `data`. Python: `global_`. */
 const WRAPPERS = ["state", "value", "stream", "global", "global_", "data", "singer_state"];
 
 /** Keys that may contain a state, and keys that never contain a state of this program. */
@@ -117,7 +117,7 @@ function collect(value: unknown, state: ParsedState): void {
   const before = state.keys.length;
   const read = openEnvelope(value, state);
   if (state.keys.length > before) return;
-  // An envelope without a stream is empty only if all its parts are known.
+  // Refuses an envelope without a stream if it has unknown parts, because a stream may be in an unknown part.
   const { type = "STATE", ...parts } = value;
   const isEmpty = ([key, part]: [string, unknown]): boolean =>
     read.length > 0

@@ -75,7 +75,7 @@ function refuseOtherShape(stream: string, saved: JsonObject): void {
   if (!isInOrder) throw unusable(stream, "days are not in order, or overlap");
 }
 
-/** The earlier of the stream's cursor and Singer's cursor, because a person may have set back one of the two. */
+/** The earlier of the stream's cursor and Singer's cursor. A person may have set back one cursor to read again. */
 function cursorOf(stream: string, saved: JsonObject): string | null {
   const { discoveredAt, replication_key = "discoveredAt", replication_key_value } = saved;
   const own = momentOf(stream, discoveredAt, "discoveredAt");
