@@ -46,7 +46,7 @@ function fieldsOf(records: readonly Readonly<JsonObject>[], limit: number): read
   return commonest.slice(0, limit).sort(byName);
 }
 
-/** The schema of a field. @param depth how many names lead to it */
+/** The schema of a field. @param depth the number of names in the path of the field */
 export function schemaOf(values: readonly unknown[], depth = 1): JsonSchema {
   const present = values.filter((value) => value !== null);
   const kinds = new Set(present.map(kindOf));
@@ -82,7 +82,7 @@ function itemsOf(elements: readonly unknown[]): Pick<JsonSchema, "items"> {
 const schemasOf = (fields: readonly Field[], depth: number): Record<string, JsonSchema> =>
   Object.fromEntries(fields.map(([name, values]) => [name, schemaOf(values, depth)]));
 
-/** Whether a schema can name a field: see inferSchema. @param others the fields of the schema */
+/** Whether a schema can contain a field (see inferSchema). @param others the names of the other fields */
 export const isNameable = (name: string, others: Iterable<string>): boolean =>
   isFieldName(name) && ![...others].some((other) => folded(other) === folded(name));
 

@@ -151,7 +151,7 @@ function chosenMethod(entry: CatalogNode, stream: DiscoveredStream, warnings: st
   return method ?? methods[0];
 }
 
-/** The places of `selected`. Meltano writes it in the metadata and the stream, older programs in the stream or the schema. */
+/** The places of `selected`. Meltano uses the metadata and the stream. Older programs use the stream or the schema. */
 const selectionNodes = (entry: CatalogNode): readonly CatalogNode[] => [
   metadataIn(entry)([]),
   entry,

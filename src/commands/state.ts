@@ -56,7 +56,7 @@ function lateStreams(streams: ReadonlyMap<string, unknown>, limit: number): read
   });
 }
 
-/** All rows before this moment (epoch ms) are read: the start of the last run, or of the first unread day. Null: none are. */
+/** Epoch ms up to which all days are read: the start of the last run or of the first unread day. Null: no day is read. */
 function completeUntil({ asked, discoveredAt, days }: RowState): number | null {
   const moment = asked ?? discoveredAt;
   const [first] = days;

@@ -16,7 +16,7 @@ export type SpecProperty = {
 };
 
 export type Spec = {
-  /** Absent until a release, because a form would show a link to nothing. */
+  /** Absent until a release, because a form would show a link to a page that does not exist. */
   readonly documentationUrl?: string;
   readonly connectionSpecification: SpecProperty & Readonly<Record<string, unknown>>;
 };

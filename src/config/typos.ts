@@ -7,7 +7,7 @@ import { configSpec, innerProperty, settingsIn, variableOf } from "./spec.ts";
 /** A setting that the spec does not have, by its dotted path, or a variable that no setting has. */
 export type Unknown = {
   readonly name: string;
-  /** The similar name of a setting, if there is one. */
+  /** A setting with a similar name; undefined: no setting has a similar name. */
   readonly meant: string | undefined;
 };
 

@@ -123,7 +123,7 @@ async function takeProblem(run: JobRun, job: Watched, problem: Problem): Promise
   if (isRetryable && isFirst) watch(run, job, null);
 }
 
-/** Delivers an answer. Writes the purchase to the receipts on the disk before it sends the records. */
+/** Delivers an answer. The program writes the purchase to the receipts on the disk before it sends the records. */
 export async function* deliver(
   run: JobRun,
   { key, id, job }: Pick<Watched, "key" | "id"> & { readonly job: string | null },

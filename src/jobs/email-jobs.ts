@@ -6,7 +6,7 @@ import { envelopeCode } from "../service/error-table.ts";
 import type { Answer, JobReply, JobType } from "./job-type.ts";
 import { takenJob, toMoment } from "./requests.ts";
 
-/** The common part of checks and verifications. Both cost no credits. */
+/** The common part of checks and verifications. Neither of the two uses credits. */
 const jobsOfEmails = (settings: EmailVerification) => ({
   ...({ kind: "email", list: settings.emails, file: settings.emailsFile } as const),
   sources: settings.fromPeople ? (["people"] as const) : [],

@@ -130,7 +130,7 @@ export function newRun({ spec, check, isRefresh, isSecond, config, memory, servi
   };
 }
 
-/** Whether the run must end: it begins no more requests. */
+/** Whether the run must end and begins no more requests. */
 export const isOver = ({ signal, clock, endsAt }: JobRun): boolean =>
   signal.aborted || clock.monotonic() >= endsAt;
 

@@ -37,7 +37,7 @@ export type Item = {
   readonly day: Day | "";
   /** The submissions after `day`, and submissions of `day` that can give the answer again. Oldest first. */
   readonly subs: readonly Submission[];
-  /** The `day` of the newest answer that each stream delivered; "" if none. Contains this connection's streams of the item. */
+  /** For each stream of this connection that knows the item: the `day` of the newest delivered answer; "" if none. */
   readonly delivered: Readonly<Record<string, Day | "">>;
   /** Whether inputs of this run name the item. */
   readonly isNamed: boolean;

@@ -31,7 +31,6 @@ export function* openingReport(run: JobRun, count: number): Generator<Notice> {
   const { stream, type, book, inputs, memory } = run;
   if (inputs.invalid.count > 0) yield warningOf(stream, invalidText(inputs.invalid));
   if (book.hasState || book.size > 0 || count + type.sources.length === 0) return;
-  // Without receipts and a state the next run may not know this run's submissions.
   const named = type.sources.length === 0 ? count : Number.POSITIVE_INFINITY;
   const most = Math.min(named, type.caps.submissions.sync);
   const receipts = memory.hasReceipts ? ", and the receipts are new" : " and there are no receipts";
