@@ -166,7 +166,7 @@ function nodeSelected(nodes: readonly CatalogNode[], place: readonly string[], i
   return choiceIn(nodes, place) ?? choiceIn(nodes, place, "selected-by-default") ?? inherited;
 }
 
-/** Whether all nodes with a choice select; undefined without a choice. @throws ConfigError for a choice that is not clear */
+/** Whether all nodes with a choice select, or undefined. @throws ConfigError for an unclear choice, which may withhold a field */
 function choiceIn(
   nodes: readonly CatalogNode[],
   place: readonly string[],

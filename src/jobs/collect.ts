@@ -167,7 +167,7 @@ function failureOf(item: Item, { failed, code }: Answer): "failed" | "void" | un
   return isLastFailure(item) ? undefined : "failed";
 }
 
-/** Postpones jobs without a result. If no reply was proper it postpones none, because the address may be wrong. */
+/** Postpones jobs without a result, but only after a proper reply. A wrong address answers 404 to everything. */
 export async function postpone(run: JobRun): Promise<void> {
   const { book, client, collecting } = run;
   for (const { key, id, at, lastProblem } of collecting.isProper ? collecting.jobs.values() : [])

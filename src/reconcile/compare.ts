@@ -44,7 +44,7 @@ type RowStatus = "same" | "lost" | "stale" | "later" | "new" | "suppressed";
 /** The highest number of reads. A read may lack a row, because people may move between days during a read. */
 const MAX_READS = 4;
 
-/** Compares a table with the service, key by key. @throws ConfigError for an unusable table, DataError for unusable rows */
+/** Compares a table with the service by keys. @throws ConfigError for an unusable table, DataError without a common key */
 export async function compare(comparison: Comparison): Promise<Report> {
   const { publish } = comparison;
   const differences = new Differences(comparison);
