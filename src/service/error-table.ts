@@ -7,7 +7,7 @@ import {
   NotFoundError,
   TransientError,
 } from "../base/errors.ts";
-import { isObject, printable, quoted } from "../base/json.ts";
+import { isObject, printable } from "../base/json.ts";
 import { FILTER_NAMES } from "../sync/state.ts";
 
 type ErrorClass = new (...args: ConstructorParameters<typeof ConnectorError>) => ConnectorError;
@@ -288,9 +288,9 @@ export const WITHOUT_FORM = "ANSWER_WITHOUT_FORM";
 export function answerWithoutForm(what: string, place: Place, value: unknown, isFirst: boolean) {
   const text = typeof value === "string" ? value : "";
   const isPage = /^\s*</.test(text);
-  // A title with an @ may name a person.
-  const [, title = ""] = /<title[^>]*>\s*([^<@]{1,80}?)\s*</i.exec(text) ?? [];
-  const page = title === "" ? "a web page" : `a web page (${quoted(title.replace(/\s+/g, " "))})`;
+  // The rest of a title may name a person.
+  const [, title] = /<title[^>]*>[^<]{0,80}?\b((?:sign|log)[ -]?(?:in|on))\b/i.exec(text) ?? [];
+  const page = title === undefined ? "a web page" : `a web page ("${title}")`;
   const wrong = isPage ? `this is ${page}, not the API` : "the answer is not JSON of the interface's form";
   const remedy = isFirst ? "Check {url}" : "If it stays so, check {address}, and tell the service's owner";
   const scope = isFirst && isPage ? "service" : undefined;
