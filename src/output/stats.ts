@@ -33,7 +33,7 @@ export type RunSummary = Cost & {
   readonly streams: readonly StreamSummary[];
 };
 
-export type StreamSummary = Cost & Readonly<StreamFacts>;
+export type StreamSummary = Cost & Readonly<StreamFacts> & ReturnType<typeof stateFacts>;
 
 type StreamFacts = {
   stream: string;
@@ -53,12 +53,7 @@ type StreamFacts = {
   failed_exports: number;
   /** The rows, records and items that the program removed because of `suppress_file`. */
   suppressed: number;
-  missing_days: readonly string[];
-  /** The ranges of days that the next run checks again. */
-  recheck: readonly (readonly [first: string, last: string])[];
   time_limit_reached: boolean;
-  /** The day or the moment up to which all rows are delivered. */
-  saved_up_to: string | null;
   /** The number of published files, and their bytes; null: the run writes no files. */
   files: number | null;
   file_bytes: number | null;
@@ -142,7 +137,7 @@ export class RunStats {
   noteSaved(saved: Saved | undefined): void {
     const facts = this.#streams.at(-1)?.facts;
     if (facts === undefined || saved === undefined) return;
-    if (saved.state !== null) Object.assign(facts, factsOf(saved.state));
+    if (saved.state !== null) facts.state_after = saved.state;
     if (facts.files === null || facts.file_bytes === null) return;
     facts.rows += saved.rows ?? 0;
     facts.files += saved.files ?? 0;
@@ -188,7 +183,7 @@ export class RunStats {
       ...{ stream, outcome: "interrupted", error: null, time_limit_reached: false },
       ...{ rows: 0, reread_rows: 0, expected_rows: null, windows: [], suppressed: 0 },
       ...{ cut_exports: 0, failed_exports: 0 },
-      ...{ files, file_bytes: files, spent: null, state_before: before, ...factsOf(null) },
+      ...{ files, file_bytes: files, spent: null, state_before: before, state_after: null },
     };
     this.#cuts = [];
     this.#streams.push({ from: this.#mark(), arrived: 0, facts });
@@ -241,18 +236,21 @@ export class RunStats {
 /** @param now the end of a stream that the run still reads */
 const summaryOf = ({ facts, from, to }: StreamRecord, now: Mark): StreamSummary => ({
   ...facts,
+  ...stateFacts(facts.state_after),
   ...costBetween(from, to ?? now),
 });
 
-/** The facts that a stream's state contains. */
-function factsOf(state: StreamState | null) {
+/**
+ * The facts that a stream's state contains. `recheck`: the ranges of days that the next run checks again.
+ * `saved_up_to`: the day or the moment up to which all rows are delivered.
+ */
+function stateFacts(state: StreamState | null) {
   const { days = [], discoveredAt = null } = (state ?? {}) as { days?: Coverage; discoveredAt?: string };
   return {
-    state_after: state,
     missing_days: missingDaysOf(days),
     recheck: withStatus(days, "again"),
     saved_up_to: discoveredAt,
-  };
+  } as const;
 }
 
 const costBetween = (from: Mark, to: Mark): Cost => ({
