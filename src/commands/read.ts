@@ -9,7 +9,7 @@ import { type OpenOutput, type OutputOptions, runToEnd } from "../output/output.
 import { type Destination, onlyRead } from "../output/sink.ts";
 import { airbyte } from "../protocol/airbyte.ts";
 import { jsonl } from "../protocol/jsonl.ts";
-import { logLevelOf } from "../protocol/log.ts";
+import { isDebug } from "../protocol/log.ts";
 import { syncStreams } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { isComplete } from "../shards/plan.ts";
@@ -37,7 +37,7 @@ export async function read(options: ReadOptions, runtime: Runtime): Promise<numb
   const isJsonl = options.format === "jsonl";
   if (runtime.stdout.isTTY === true) refuseFlood(options);
   refuseWithoutMemory(options);
-  const isVerbose = (logLevel ?? logLevelOf(runtime.environment)) === "debug";
+  const isVerbose = isDebug(logLevel, runtime.environment);
   const { now } = runtime.clock;
   const language = isJsonl ? jsonl(options.streams[0] ?? "") : airbyte({ now, isVerbose });
   const isSilent = output !== undefined || dryRun === true;

@@ -2,7 +2,7 @@ import { ConfigError, OutputError, TransientError, UsageError } from "../base/er
 import { objectOf, printableLines } from "../base/json.ts";
 import { type Config, privacyOf, secretsOf } from "../config/config.ts";
 import type { Language } from "../protocol/language.ts";
-import { type LogFormat, type LogLevel, log, logLevelOf } from "../protocol/log.ts";
+import { isDebug, type LogFormat, type LogLevel, log, logLevelOf } from "../protocol/log.ts";
 import { Mask } from "../protocol/mask.ts";
 import { OutputClosed, Writer } from "../protocol/writer.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -89,8 +89,8 @@ class Output {
     if (event.kind === "records" || event.kind === "checkpoint") return await this.#toSink(event);
     if (event.kind === "end") await this.#inform(this.#endText);
     await this.#pass(event);
-    const { current } = this.#stats;
-    if (event.kind === "close" && current !== undefined) await this.#report(current);
+    const current = event.kind === "close" ? this.#stats.current : undefined;
+    if (current !== undefined) await this.#report(current);
   }
 
   measure(usage: () => Usage): void {
@@ -104,9 +104,10 @@ class Output {
     await unlessClosed(this.#log?.close());
     const { logLevel = "info", summary: path } = this.#options;
     const { stderr } = this.#runtime;
-    const text = printableLines(summaryText(this.#summary, this.#endText));
+    const summary = this.#summary;
+    const text = printableLines(summaryText(summary, this.#endText));
     if (stderr.isTTY === true && !/error|critical/.test(logLevel)) stderr.write(this.mask.apply(text));
-    if (path !== undefined) await writeSummary(path, this.#summary, this.mask.apply);
+    if (path !== undefined) await writeSummary(path, summary, this.mask.apply);
   }
 
   /** Clears the progress and releases the locks, even after the output broke. */
@@ -134,9 +135,11 @@ class Output {
   }
 
   async #report(stream: StreamSummary): Promise<void> {
-    const points = this.#options.audience === "singer" ? metricsOf(stream, this.#runtime.pid) : [];
+    const { audience, logLevel } = this.#options;
+    const { pid, environment } = this.#runtime;
+    const points = audience === "singer" ? metricsOf(stream, pid) : [];
     for (const point of points) await this.#pass(point);
-    for (const window of stream.windows)
+    for (const window of isDebug(logLevel, environment) ? stream.windows : [])
       await this.#pass({ kind: "log", level: "debug", text: windowText(stream.stream, window) });
     await this.#inform(`Stream "${stream.stream}": ${streamText(stream)}`);
   }

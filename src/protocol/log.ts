@@ -79,6 +79,10 @@ export function logLevelOf(env: Environment, otherwise: LogLevel = "info"): LogL
   return levels.find((level) => level !== undefined) ?? otherwise;
 }
 
+/** Whether a run logs at the level debug. @param level of the command line; undefined: the level of the environment */
+export const isDebug = (level: LogLevel | undefined, env: Environment): boolean =>
+  (level ?? logLevelOf(env)) === "debug";
+
 const ALIASES: ReadonlyMap<string, LogLevel> = new Map([
   ...LEVELS.map((level) => [level, level] as const),
   ["warn", "warning"],

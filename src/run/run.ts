@@ -2,7 +2,7 @@ import { ConfigError, ConnectorError } from "../base/errors.ts";
 import type { FieldFilter } from "../catalog/field-rules.ts";
 import { ROW_STREAMS } from "../catalog/streams.ts";
 import { type Config, secretsOf } from "../config/config.ts";
-import { type LogLevel, logLevelOf } from "../protocol/log.ts";
+import { isDebug, type LogLevel } from "../protocol/log.ts";
 import type { Mask } from "../protocol/mask.ts";
 import type { Usage } from "../service/usage.ts";
 import { stateOf } from "../state/resume.ts";
@@ -54,7 +54,7 @@ export async function withRun<Result>(
     }
   };
   const notify = (notice: Notice): void => void reporter.emit(notice);
-  const isVerbose = (logLevel ?? logLevelOf(runtime.environment)) === "debug";
+  const isVerbose = isDebug(logLevel, runtime.environment);
   const session = new Session(config, { ...runtime, signal }, notify, { ...pace, isVerbose });
   reporter.measure?.(() => session.usage);
   const rows = ROW_STREAMS.map((spec) => new RowReader(spec, session));
