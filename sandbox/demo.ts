@@ -17,6 +17,7 @@ const ARRIVED = 12;
 const REQUESTS_PER_MINUTE = 6000;
 /** Characters of a line without its indent. Some characters take two columns. */
 const WIDTH = 97;
+const WRAPPED = new RegExp(`(.{1,${WIDTH}})(?: +|$)`, "g");
 const CUT = "end:times=always";
 
 /** Lets a process write into a pipe what it writes at a terminal, except what it draws over. */
@@ -186,7 +187,7 @@ class Demo {
   /** A long text continues in the next line; of long JSON the beginning is shown. */
   #show(line: string): void {
     const text = line.startsWith("{") && line.length > WIDTH ? `${line.slice(0, WIDTH - 6)} …` : line;
-    this.#say(text.replaceAll(/(.{1,97})(?: +|$)/g, "  $1\n").trimEnd());
+    this.#say(text.replaceAll(WRAPPED, "  $1\n").trimEnd());
   }
 
   #say(...lines: readonly string[]): void {

@@ -1,5 +1,5 @@
 import { BodyError } from "../base/errors.ts";
-import { shown as number, plural } from "../base/text.ts";
+import { joined, shown as number, plural } from "../base/text.ts";
 import type { Day } from "../base/time.ts";
 import type { WindowRecord } from "./event.ts";
 import type { Outcome } from "./pass.ts";
@@ -68,6 +68,6 @@ export function numbersText({ counted, shown, passes }: Numbers, exports: number
     exports > 0 && plural(exports, "export"),
     passes > exports && `${plural(passes - exports, "reading")} of its pages`,
   ];
-  const made = attempts.filter(Boolean).join(" and ");
+  const made = joined(attempts, " and ");
   return `the service ${rows} and sends ${number(shown)}${made === "" ? "" : ` (${made})`}`;
 }
